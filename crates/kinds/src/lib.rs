@@ -30,6 +30,7 @@ pub mod ingress_class;
 pub mod kind;
 pub mod label_selector;
 pub mod meta;
+pub mod name;
 pub mod namespace;
 pub mod node;
 pub mod object;

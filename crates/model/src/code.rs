@@ -122,6 +122,7 @@ codes! {
     2012 KindMisspelt Error "the API group has no such kind" "correct kind; until then the object has no effect";
     2013 NothingServed Error "nothing here is for Sesame" "check the path, and apiVersion, kind and class of the objects; at least one of them must be served";
     2014 OtherClass Warning "the object belongs to a class that Sesame does not serve" "nothing to do if another controller serves the class; else correct it, or name further classes with --ingress-class-name";
+    2015 NameNotValid Error "no object of the kind can have this name or namespace" "use lower-case letters, digits and `-`; an API server refuses the object, too";
 
     3001 ServiceNotFound Error "the Service does not exist" "create it, or correct the name; until then the path answers 503";
     3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
@@ -290,6 +291,9 @@ codes! {
     6012 GatewayPortMoved Note "the listener is served on another port" "connect to that port: ports below 1024 need privileges that Envoy does not have here";
     6013 GatewayApiVersion Warning "the CRDs of Gateway API are of another release than Sesame is made for" "install the release that the message names; until then objects are served as far as they can be read";
     6014 GatewayParentNotServed Warning "the parent does not exist or is not served" "correct the reference, or add the Gateway to what is read; nothing to do if another controller serves it";
+    6015 GatewayClientCa Error "a CA certificate of the client validation cannot be used" "name a ConfigMap or Secret with ca.crt in spec.tls.frontend; without any, the listener accepts no connections";
+    6016 GatewayClientCertificate Error "the client certificate for backends cannot be used" "name a Secret of type kubernetes.io/tls in spec.tls.backend; TLS backends of the Gateway's routes are not used until then";
+    6017 GatewayInsecureClients Warning "clients are let in without a valid certificate" "use the mode AllowValidOnly once all clients have certificates";
     6020 GatewayRouteParent Error "the route cannot attach to the parent" "correct parentRefs, or ask the owner of the Gateway to allow the route; the message says why";
     6021 GatewayRouteHostname Error "a hostname of the route is not valid" "write a lower-case DNS name, or one with `*.` in front";
     6022 GatewayRouteRule Error "a rule of the route is not valid or not supported" "correct the named field; requests of the rule are answered with 500 until then";

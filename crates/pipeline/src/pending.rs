@@ -10,7 +10,8 @@
 //!
 //! Where an object says which of its parts depend on what is not known (a rule, a listener), these alone are what they were, and the
 //! others are in effect as they are now: a permission that is taken away is not waited for. A part that was not there before
-//! answers 503, or closes its connections.
+//! answers 503, or closes its connections. An object that has lost a permission itself keeps nothing: it is not known which of its
+//! pieces depend on it.
 //!
 //! An object that a root includes keeps its own routes only, so that it cannot hold up the others. It keeps them where all
 //! that others say about them is what it was: the hosts and their listeners, the policies of the host, and the places that
@@ -19,7 +20,7 @@
 
 use crate::translations::TranslationRow;
 use model::{
-    Host, ListenerId, ObjectRef, Origin, Route, Translation,
+    Code, Host, ListenerId, ObjectRef, Origin, Route, Translation,
     listener::ListenerClaim,
     route::{Action, DirectResponse},
     tls::ClientValidation,
@@ -27,9 +28,16 @@ use model::{
 };
 use std::{collections::BTreeSet, sync::Arc};
 
+/// What is told about a reference to something that its owner does not permit.
+const NOT_PERMITTED: [Code; 4] =
+    [Code::DelegationMissing, Code::ProxyCaNotDelegated, Code::ReferenceNotPermitted, Code::ExtensionNotPermitted];
+
 /// What a translation that is pending as a whole asks for; nothing of one that is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claimed {
+    /// Where it, or an object that it includes, refers to something that its owner does not permit; also of one that is pending in
+    /// part.
+    forbidden: Vec<Origin>,
     /// The hosts; sorted.
     hosts: Vec<Host>,
     /// The listeners; by listener.
@@ -41,14 +49,21 @@ pub struct Claimed {
 impl Claimed {
     /// What a translation asks for.
     pub fn by(translation: &Translation) -> Self {
+        let forbidden = not_permitted(translation).cloned().collect();
         if !translation.is_pending(&translation.subject) || !translation.pending_parts.is_empty() {
-            return Self::default();
+            return Self { forbidden, ..Self::default() };
         }
         let tls = translation.tls.iter().map(|piece| &piece.host);
         let hosts = translation.hosts.iter().map(|(_, host)| host).chain(tls).cloned().collect();
         let streams = translation.streams.iter().map(|piece| piece.listener.clone()).collect();
         let listeners = translation.listeners.clone();
-        Self { hosts: merged(&[], hosts), listeners, streams: merged(&[], streams) }
+        Self { forbidden, hosts: merged(&[], hosts), listeners, streams: merged(&[], streams) }
+    }
+
+    /// Whether an object refers to something that its owner no longer permits.
+    fn has_lost_permission(&self, object: &ObjectRef, good: &Translation) -> bool {
+        let mut forbidden = self.forbidden.iter().filter(|origin| origin.object == *object);
+        forbidden.any(|origin| !not_permitted(good).any(|before| before == origin))
     }
 
     fn has_host(&self, host: &Host) -> bool {
@@ -69,6 +84,12 @@ impl Claimed {
         let same = self.listeners[start..].iter().take_while(|other| other.listener == claim.listener);
         same.into_iter().any(|other| what(other) == what(claim))
     }
+}
+
+/// Where a translation refers to something that its owner does not permit.
+fn not_permitted(translation: &Translation) -> impl Iterator<Item = &Origin> {
+    let told = translation.verdicts.iter().filter(|verdict| NOT_PERMITTED.contains(&verdict.code));
+    told.map(|verdict| &verdict.origin)
 }
 
 /// The translation without what its pending objects bring: the routes of those that it includes answer 503.
@@ -112,6 +133,9 @@ pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
     if !translation.pending_parts.is_empty() {
         translation = with_parts_of(good, translation);
     } else if translation.is_pending(&translation.subject) {
+        if claimed.has_lost_permission(&translation.subject, good) {
+            return TranslationRow { claimed, ..TranslationRow::new(translation, secrets) };
+        }
         let Translation { includes, pending, .. } = translation;
         translation = good.translation.clone();
         translation.listeners.retain(|claim| claimed.has_listener(claim));
@@ -129,6 +153,7 @@ pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
     } else if is_same_host(good, &translation) {
         let mut kept = translation.pending.clone();
         kept.retain(|object| translation.inclusions_of(object) == good.inclusions_of(object));
+        kept.retain(|object| !claimed.has_lost_permission(object, good));
         let is_kept = |object: &ObjectRef| kept.binary_search(object).is_ok();
         translation.routes.retain(|piece| !is_kept(&piece.route.origin.object));
         translation.routes.extend(good.routes.iter().filter(|piece| is_kept(&piece.route.origin.object)).cloned());
@@ -154,7 +179,8 @@ fn with_parts_of(good: &Translation, mut translation: Translation) -> Translatio
     // A listener whose certificates are not known has no piece where closing its connections would close those of others.
     let is_asked_for = |before: &TlsPiece, now: &[TlsPiece]| {
         let key = (&before.listener, &before.host);
-        pending_parts.iter().any(|part| part.is_on(&before.listener))
+        let is_part = |part: &PendingPart| part.listener.is_some() || part.field == before.origin.field;
+        pending_parts.iter().any(|part| part.is_on(&before.listener) && is_part(part))
             && (hosts.iter().any(|(listener, host)| (listener, host) == key)
                 || now.iter().any(|now| (&now.listener, &now.host) == key))
     };

@@ -88,6 +88,24 @@ fn rules(parts: &[(u8, u8, u8, u8)]) -> Value {
     parts.iter().map(rule).collect()
 }
 
+/// Client certificates: those that a Gateway asks for, and the one that it presents.
+fn client_certificates(parts: &[(u8, u8, u8, u8)]) -> Value {
+    let Some((kind, of, port, more)) = parts.first() else { return Value::Null };
+    let space = SPACES[usize::from(more / 2 % 2)];
+    let kind = ["ConfigMap", "Secret"][usize::from(kind % 2)];
+    let ca = json!({ "group": "", "kind": kind, "name": "t0", "namespace": space });
+    let mode = if of % 3 == 0 { "AllowInsecureFallback" } else { "AllowValidOnly" };
+    let validation = json!({ "validation": { "caCertificateRefs": [ca], "mode": mode } });
+    let port = [80, 443, 8080, 9000][usize::from(*port)];
+    let backend = json!({ "clientCertificateRef": { "name": "t0", "namespace": space } });
+    match more % 4 {
+        0 => json!({ "frontend": { "default": validation } }),
+        1 => json!({ "frontend": { "perPort": [{ "port": port, "tls": validation }] }, "backend": backend }),
+        2 => json!({ "backend": backend }),
+        _ => Value::Null,
+    }
+}
+
 /// The object that an edit puts, or the key that it takes away.
 fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<Object>) {
     let namespace = SPACES[usize::from(*space)];
@@ -99,8 +117,9 @@ fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<O
         1..=3 => {
             let from = ["All", "Same", "None", "Selector"][usize::from(more % 4)];
             let allowed = json!({ "namespaces": { "from": from, "selector": { "matchLabels": { "team": "x" } } } });
-            let spec =
-                json!({ "gatewayClassName": "sesame", "listeners": listeners(parts), "allowedListeners": allowed });
+            let tls = client_certificates(parts);
+            let listeners = listeners(parts);
+            let spec = json!({ "gatewayClassName": "sesame", "listeners": listeners, "allowedListeners": allowed, "tls": tls });
             (kind::GATEWAY, namespace, format!("g{}", name % 2), json!({ "spec": spec }))
         }
         4 | 5 => {
@@ -116,20 +135,28 @@ fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<O
         9 => {
             let froms = ["Gateway", "ListenerSet", "HTTPRoute"];
             let from = json!([{ "group": GROUP, "kind": froms[usize::from(more % 3)], "namespace": "a" }]);
-            let to = json!([{ "group": "", "kind": "Secret" }, { "group": "", "kind": "Service" }]);
+            let to = ["Secret", "Service", "ConfigMap"].map(|kind| json!({ "group": "", "kind": kind }));
             (kind::REFERENCE_GRANT, namespace, format!("grant{name}"), json!({ "spec": { "from": from, "to": to } }))
         }
         10 => {
             let (chain, key) = leaf();
             let key = if *more == 0 { "nonsense" } else { key.as_str() };
-            let body = json!({ "type": "kubernetes.io/tls", "stringData": { "tls.crt": chain, "tls.key": key } });
-            (kind::SECRET, namespace, "t0".to_owned(), body)
+            let data = json!({ "tls.crt": chain, "tls.key": key, "ca.crt": chain });
+            let (kind, body) = match *more > 5 {
+                true => (kind::CONFIG_MAP, json!({ "data": { "ca.crt": chain } })),
+                false => (kind::SECRET, json!({ "type": "kubernetes.io/tls", "stringData": data })),
+            };
+            (kind, namespace, "t0".to_owned(), body)
         }
         _ if more % 2 == 0 => {
             let labels = if *more > 3 { json!({ "team": "x" }) } else { json!({}) };
             (kind::NAMESPACE, "", namespace.to_owned(), json!({ "metadata": { "labels": labels } }))
         }
-        _ => (kind::SERVICE, namespace, format!("w{name}"), json!({ "spec": { "ports": [{ "port": 80 }] } })),
+        _ => {
+            let tls = if *more > 5 { json!({ "projectcontour.io/upstream-protocol.tls": "80" }) } else { json!({}) };
+            let body = json!({ "metadata": { "annotations": tls }, "spec": { "ports": [{ "port": 80 }] } });
+            (kind::SERVICE, namespace, format!("w{name}"), body)
+        }
     };
     let key = ObjectRef::new(kind, namespace, name.as_str());
     if *gone {

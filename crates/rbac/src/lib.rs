@@ -16,7 +16,7 @@ mod rules;
 use manifest::{Document, Each, Field, Item, Node, Piece, Values, When, field, list, map, text};
 use serde_json::json;
 
-pub use rules::{Rule, certificates, cluster_scoped, gateways, leader_election, namespaced, secrets, settings};
+pub use rules::{Rule, certificates, cluster_scoped, gateways, namespaced, secrets, settings};
 
 /// The mode in which Secrets are read by name.
 pub const NAMED_SECRETS: &str = "named-secrets";
@@ -37,7 +37,8 @@ fn has_namespaces() -> When {
 }
 
 /// Roles and bindings. The settings are `rbac.mode`, `rbac.namespaces` (none for the whole cluster), `rbac.clusterScoped`,
-/// `rbac.secrets` (names by namespace), `certificates.issuer`, `serviceAccount.name` and `commonLabels`.
+/// `rbac.secrets` (names by namespace), `leaderElection.name`, `leaderElection.namespace` (that of Sesame if empty),
+/// `certificates.issuer`, `serviceAccount.name` and `commonLabels`.
 pub fn documents() -> Vec<Document> {
     let in_cluster = || When::Not(Box::new(has_namespaces()));
     let mut documents = Vec::new();
@@ -88,8 +89,7 @@ pub fn documents() -> Vec<Document> {
 
     let own =
         |comment, name: &str, rules| bound("Role", comment, Some(Piece::Namespace), vec![name.into()], items(rules));
-    let comment = "The lease that decides which replica writes. The right to create cannot be bound to a name.";
-    documents.extend(own(comment, "sesame-leader-election", leader_election()));
+    documents.extend(lease());
     let comment =
         "The operator's settings, where they are in a ContourConfiguration (--sesame-config-name) and not in a file.";
     documents.extend(own(comment, "sesame-configuration", settings()));
@@ -98,6 +98,20 @@ pub fn documents() -> Vec<Document> {
     let issues = |document: Document| document.when(When::Equals("certificates.issuer", "controller"));
     documents.extend(own(comment, "sesame-certificates", certificates()).map(issues));
     documents
+}
+
+/// The role for the lease, in the namespace in which it is. In another namespace than that of Sesame there may be the leases of
+/// several installations.
+fn lease() -> impl Iterator<Item = Document> {
+    let elsewhere = When::Set("leaderElection.namespace");
+    let role = |namespace, name, when: When| {
+        let comment = "The lease that decides which replica writes. The right to create cannot be bound to a name.";
+        bound("Role", comment, Some(namespace), name, rules::leader_election())
+            .map(|document| document.when(when.clone()))
+    };
+    let here = role(Piece::Namespace, vec!["sesame-leader-election".into()], When::Not(Box::new(elsewhere.clone())));
+    let there = role(Piece::Setting("leaderElection.namespace"), vec![name(), "-leader-election".into()], elsewhere);
+    here.into_iter().chain(there)
 }
 
 fn lists_secrets() -> When {

@@ -1,7 +1,7 @@
 //! The rules: reads and status writes from the table of kinds, and the other writes.
 
 use kinds::{Kind, kind};
-use manifest::{Item, Node, field, map};
+use manifest::{Item, Node, field, list, map, setting};
 use serde_json::json;
 
 /// One rule of a role.
@@ -131,10 +131,16 @@ pub fn cluster_scoped() -> Vec<Rule> {
     rules
 }
 
-/// The lease, in the namespace of Sesame. The right to create cannot be bound to a name.
-pub fn leader_election() -> Vec<Rule> {
-    let lease = |verbs: &[&'static str]| Rule::new(&["coordination.k8s.io"], &["leases"], verbs);
-    vec![lease(&["create"]), Rule { names: vec!["leader-elect"], ..lease(&["get", "update"]) }]
+/// The lease, whose name is a setting. The right to create cannot be bound to a name.
+pub fn leader_election() -> Vec<Item> {
+    let (groups, resources) = (json!(["coordination.k8s.io"]), json!(["leases"]));
+    let named = map(vec![
+        field("apiGroups", groups),
+        field("resources", resources),
+        field("resourceNames", list(vec![Item::from(setting("leaderElection.name"))])),
+        field("verbs", json!(["get", "update"])),
+    ]);
+    vec![Rule::new(&["coordination.k8s.io"], &["leases"], &["create"]).item(), named.into()]
 }
 
 /// The operator's settings, in the namespace of Sesame.

@@ -15,7 +15,6 @@ pub mod endpoints;
 pub mod extension;
 pub mod grant;
 pub mod jwks;
-pub mod name;
 pub mod service;
 
 pub use annotation::foreign::ForeignProtection;
@@ -23,6 +22,7 @@ pub use certificate::Certificate;
 pub use class::OtherClass;
 pub use crl::RevocationLists;
 pub use extension::{ExtensionService, KnownExtension};
+pub use kinds::name;
 pub use service::{PortRef, Service};
 
 use kinds::{Kind, ReferenceGrant, kind};
@@ -123,26 +123,34 @@ pub fn presenting(
     cluster: ClusterId,
     certificate: Option<&ObjectRef>,
 ) -> Result<ClusterId, Rejection> {
-    let (Some(certificate), Backend::Service(backend)) = (certificate, &cluster.backend) else { return Ok(cluster) };
-    let EndpointsId { namespace, service, port, transport } = backend;
-    let overridden = cluster.overrides.as_ref().and_then(|overrides| overrides.protocol);
-    let protocol = overridden.or_else(|| Some(view.service(namespace, service)?.cluster(*port, *transport)?.protocol));
-    if !protocol.is_some_and(Protocol::is_tls) {
+    let Some(certificate) = certificate else { return Ok(cluster) };
+    if !speaks_tls(view, &cluster) {
         return Ok(cluster);
     }
     let not_valid = |why: &str| {
         Rejection::new(Code::ClientCertificateNotValid, format!("the client certificate for TLS backends: {why}"))
     };
     match view.certificate(certificate).as_deref() {
-        Some(Ok(_)) => {
-            let overrides = cluster.overrides.as_deref().cloned().unwrap_or_default();
-            let overrides = ClusterOverrides { client_certificate: Some(certificate.clone()), ..overrides };
-            Ok(ClusterId { overrides: overrides.shared(), ..cluster })
-        }
+        Some(Ok(_)) => Ok(with_certificate(cluster, certificate)),
         Some(Err(no)) if no.code == Code::SecretPending => Err(no.clone()),
         Some(Err(no)) => Err(not_valid(&no.why)),
         None => Err(not_valid(&format!("{certificate} does not exist"))),
     }
+}
+
+/// Whether proxies connect to a port of a Service over TLS.
+pub fn speaks_tls(view: &mut impl View, cluster: &ClusterId) -> bool {
+    let Backend::Service(EndpointsId { namespace, service, port, transport }) = &cluster.backend else { return false };
+    let overridden = cluster.overrides.as_ref().and_then(|overrides| overrides.protocol);
+    let protocol = overridden.or_else(|| Some(view.service(namespace, service)?.cluster(*port, *transport)?.protocol));
+    protocol.is_some_and(Protocol::is_tls)
+}
+
+/// The cluster with a certificate that proxies present to it.
+pub fn with_certificate(cluster: ClusterId, certificate: &ObjectRef) -> ClusterId {
+    let overrides = cluster.overrides.as_deref().cloned().unwrap_or_default();
+    let overrides = ClusterOverrides { client_certificate: Some(certificate.clone()), ..overrides };
+    ClusterId { overrides: overrides.shared(), ..cluster }
 }
 
 /// The certificate in a Secret, for an object of namespace `user`.

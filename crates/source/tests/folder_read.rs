@@ -171,6 +171,34 @@ error[SES2002]: Ingress default/web: expected text, found the number 7: put it i
     assert_eq!(shown.replace(&format!("{}/", folder.path().display()), ""), expected.trim_start());
 }
 
+/// An API server would refuse them. A name with a line break would be two lines of a log.
+#[test]
+fn names_that_no_object_can_have_are_refused_with_their_place() {
+    let ingress = |metadata: &str| format!("apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {metadata}\n");
+    let long = "a".repeat(254);
+    let folder = folder(&[
+        ("a.yaml", &ingress("{name: \"a\\nb\"}")),
+        ("b.yaml", &ingress("{name: b, namespace: \"x\\u001b[2J\"}")),
+        ("c.yaml", &format!("{}---\n{}", ingress("{name: My_Shop}"), ingress("{name: shop.1}"))),
+        ("d.yaml", &ingress(&format!("{{name: {long}}}"))),
+        ("e.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a.b}\n"),
+    ]);
+    let batch = read(folder.path());
+    assert_eq!(keys(&batch), ["Ingress default/shop.1"]);
+    let told = told(&batch, folder.path());
+    let begins: Vec<_> = told.iter().map(|line| line.split(" must").next().unwrap().to_owned()).collect();
+    let d = format!("SES2015: d.yaml:3:18: Ingress default/{long}: metadata.name is longer than 253 characters");
+    let expected = [
+        r#"SES2015: a.yaml:3:18: "a\nb""#,
+        r#"SES2015: b.yaml:3:32: "x\u{1b}[2J""#,
+        r#"SES2015: c.yaml:3:18: "My_Shop""#,
+        d.as_str(),
+        r#"SES2015: e.yaml:3:18: "a.b""#,
+    ];
+    assert_eq!(begins, expected);
+    assert!(told[4].ends_with("at most 63 lower-case letters, digits and `-`, with a letter or digit first and last"));
+}
+
 #[test]
 fn the_first_of_two_files_holds_the_object() {
     let text = |line: &str| format!("{SERVICE}spec: {{externalName: {line}}}\n");

@@ -78,8 +78,8 @@ impl Writer {
 
     fn upsert(&mut self, resource: Resource, endpoints: &mut BTreeSet<Name>) {
         let kind = resource.kind;
-        let version = match kind {
-            Kind::Endpoints => self.endpoints_version(&resource.name, &resource.body),
+        let hash = match kind {
+            Kind::Endpoints => self.endpoints_hash(&resource.name, &resource.body),
             _ => content_version(&resource.body),
         };
         match kind {
@@ -87,7 +87,8 @@ impl Writer {
             Kind::Endpoints => _ = self.lingering_endpoints.remove(&resource.name),
             _ => {}
         }
-        let entry = Arc::new(Entry::new(resource, version));
+        let entry = Arc::new(Entry::new(resource, hash));
+        let version = entry.version;
         self.count(kind, &entry, endpoints);
         if let Some(old) = self.snapshot.tables[kind.index()].put(entry) {
             self.discount(kind, &old, version, endpoints);
@@ -172,14 +173,14 @@ impl Writer {
     /// Gives an endpoint set the version that its users call for.
     fn reversion(&mut self, name: &Name) {
         let Some(entry) = self.snapshot.get(Kind::Endpoints, name) else { return };
-        let version = self.endpoints_version(name, &entry.body);
+        let version = entry.role.version(self.endpoints_hash(name, &entry.body));
         if entry.version != version {
             let entry = Arc::new(Entry { version, ..Entry::clone(entry) });
             self.snapshot.tables[Kind::Endpoints.index()].put(entry);
         }
     }
 
-    fn endpoints_version(&self, name: &Name, body: &[u8]) -> u64 {
+    fn endpoints_hash(&self, name: &Name, body: &[u8]) -> u64 {
         let content = content_version(body);
         let Some(users) = self.users.get(name) else { return content };
         let mut hash = Xxh3::with_seed(content);

@@ -21,6 +21,10 @@ const ENVELOPE: usize = 160;
 const SCOPE_ROUTES: u32 = 5;
 const ROUTES_METADATA: u32 = 17;
 
+/// The bit of a version that says that the resource stands in for another. A client that comes back lists versions and nothing
+/// else, to a replica that may never have had them: so it shows whether what the client has is its own.
+const STAND_IN: u64 = 1;
+
 /// The name of a resource. Shared, because tables, streams and responses all hold it.
 pub type Name = Arc<str>;
 
@@ -48,6 +52,13 @@ pub enum Role {
     StandIn,
     /// For nobody: whoever has something goes on with that, and nobody else waits for it.
     Withheld,
+}
+
+impl Role {
+    /// The version of a resource in this role, of the hash of what it is made of.
+    pub(crate) fn version(self, hash: u64) -> u64 {
+        if self == Role::StandIn { hash | STAND_IN } else { hash & !STAND_IN }
+    }
 }
 
 /// A resource as the caller publishes it.
@@ -131,7 +142,7 @@ impl Resource {
 pub struct Entry {
     /// Its name.
     pub name: Name,
-    /// The hash of its content (for endpoints: and of the clusters that use them).
+    /// The hash of its content (for endpoints: and of the clusters that use them), and whether it stands in for another.
     pub version: u64,
     /// What it points at.
     pub refs: Box<[Ref]>,
@@ -150,8 +161,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(resource: Resource, version: u64) -> Self {
+    pub(crate) fn new(resource: Resource, hash: u64) -> Self {
         let Resource { kind: _, name, body, refs, warms, idle, role, origin } = resource;
+        let version = role.version(hash);
         Self { name, version, refs: refs.into_boxed_slice(), warms, idle, role, origin, body, resent: 0 }
     }
 
@@ -163,7 +175,8 @@ impl Entry {
         let mut hash = Xxh3::new();
         hash.update(&self.version.to_le_bytes());
         hash.update(name.as_bytes());
-        Self { name: name.clone(), version: hash.digest(), body: body.freeze(), ..self.clone() }
+        let version = self.role.version(hash.digest());
+        Self { name: name.clone(), version, body: body.freeze(), ..self.clone() }
     }
 
     /// The same scope as another message, of the same version: a marker stands in the metadata of its routes, which nothing
@@ -236,7 +249,12 @@ impl fmt::Debug for Entry {
 
 /// The version of a message by itself.
 pub fn content_version(body: &[u8]) -> u64 {
-    xxh3_64(body)
+    Role::Own.version(xxh3_64(body))
+}
+
+/// Whether a version is that of a resource that stands in for another.
+pub(crate) fn is_of_stand_in(version: u64) -> bool {
+    version & STAND_IN != 0
 }
 
 pub(crate) fn weight(name: &str, version: u64) -> u64 {

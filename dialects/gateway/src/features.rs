@@ -1,7 +1,7 @@
 //! What a GatewayClass of ours says that Gateways of it can do, in the names of the API's features.
 //!
-//! The conformance suite tests what is listed here, so nothing is listed that is not served. `docs/gateway-api.md` says what is
-//! not: client certificates, filters of listeners, routability of addresses.
+//! The conformance suite tests what is listed here, so nothing is listed that is not served, or has not passed the suite: client
+//! certificates. `docs/gateway-api.md` says what is not served: filters of listeners, routability of addresses.
 
 /// The features, sorted by name.
 pub const SUPPORTED: &[&str] = &[

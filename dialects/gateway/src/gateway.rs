@@ -1,16 +1,21 @@
 //! A Gateway: what is wrong with it as a whole, and what its own listeners ask for.
 
+pub mod backend_certificate;
+pub(crate) mod clients;
 pub mod pieces;
 pub mod tls;
 
 use crate::{GatewayView, Settings, class, fleet, not_ours, status::conditions};
-use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
+use backend_certificate::BackendCertificate;
+use conditions::{ACCEPTED, INSECURE_FRONTEND, PROGRAMMED, RESOLVED_REFS};
 use kinds::{Gateway, gateway::spec::AddressType, kind};
 use model::{
     Code, FleetId, ObjectRef, Translation, Verdict, VerdictList,
     status::{Condition, Scope, Truth},
+    translation::PendingPart,
 };
 use pieces::Pieces;
+use resolve::Rejection;
 use std::net::IpAddr;
 
 /// Why nothing of a Gateway is served.
@@ -82,11 +87,33 @@ pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Sett
         let field = format!("spec.addresses[{index}]");
         verdicts.push(Verdict::new(Code::GatewayAddress, subject.at(field.as_str()), why.as_str()));
     }
+    for field in clients::fallbacks(gateway) {
+        let why = "clients without a valid certificate are let in, and backends are not told";
+        verdicts.push(Verdict::new(Code::GatewayInsecureClients, subject.at(field), why));
+    }
+    let certificate = backend_certificate::of(gateway, view);
+    if let Some(unusable) = certificate.as_ref().and_then(BackendCertificate::unusable) {
+        verdicts.push(Verdict::new(unusable.code, subject.at(unusable.field.clone()), unusable.why.clone()));
+    }
     let own = listeners.of(&subject);
-    let pieces = pieces::of(&gateway.meta, &subject, &gateway.spec.listeners, own, view, settings);
+    let mut pieces = pieces::of(gateway, &gateway.meta, &subject, &gateway.spec.listeners, own, view, settings);
+    if certificate == Some(BackendCertificate::Pending) {
+        pieces.pending_parts.push(PendingPart { listener: None, field: "spec.tls.backend".into() });
+    }
     let unusable = unusable.map(|(_, why)| why);
-    let object = Scope { conditions: conditions_of(gateway, refusal.as_ref(), unusable, &pieces), ..Scope::default() };
+    let conditions = conditions_of(gateway, refusal.as_ref(), unusable, certificate.as_ref(), &pieces);
+    let object = Scope { conditions, ..Scope::default() };
     Some(pieces.into_translation(subject, object, verdicts))
+}
+
+/// Whether a Gateway may refer to an object: permission comes before existence.
+fn permitted(gateway: &ObjectRef, id: &ObjectRef, view: &mut impl GatewayView) -> Result<(), Rejection> {
+    if resolve::grant::permits(view, gateway.kind, &gateway.namespace, id) {
+        return Ok(());
+    }
+    let ObjectRef { kind, namespace, .. } = gateway;
+    let why = format!("no ReferenceGrant in namespace {} lets a {kind} of {namespace} use {id}", id.namespace);
+    Err(Rejection::new(Code::ReferenceNotPermitted, why))
 }
 
 /// The addresses that a Gateway asks for by their value.
@@ -141,31 +168,13 @@ fn unsupported(gateway: &Gateway, subject: &ObjectRef, settings: &Settings, verd
     if let Some(fault) = gateway.spec.allowed_listeners.fault() {
         tell("spec.allowedListeners", &format!("{}; no ListenerSet may attach", fault.why));
     }
-    if let Some(why) = client_certificate(gateway) {
-        tell("spec.tls.backend", &why);
-    }
-}
-
-/// Why backends are not shown the client certificate that the Gateway asks for.
-fn client_certificate(gateway: &Gateway) -> Option<String> {
-    let unreadable = |why: &str| Some(format!("the client certificate for backends cannot be read: {why}"));
-    match gateway.spec.tls.get() {
-        Ok(None) => None,
-        Ok(Some(tls)) => match tls.backend.get() {
-            Ok(Some(backend)) if backend.client_certificate_ref.is_some() => {
-                Some("client certificates for backends are not supported; backends are shown none".to_owned())
-            }
-            Ok(_) => None,
-            Err(fault) => unreadable(&fault.why),
-        },
-        Err(fault) => unreadable(&fault.why),
-    }
 }
 
 fn conditions_of(
     gateway: &Gateway,
     refusal: Option<&Refusal>,
     unusable_address: Option<String>,
+    certificate: Option<&BackendCertificate>,
     pieces: &Pieces,
 ) -> Vec<Condition> {
     let Pieces { all, accepted, usable, unresolved, .. } = *pieces;
@@ -176,8 +185,8 @@ fn conditions_of(
         None if all == 0 => conditions::new(ACCEPTED, Truth::False, "Invalid", "The Gateway has no listeners."),
         None => conditions::new(ACCEPTED, (accepted > 0).into(), "ListenersNotValid", not_valid.as_str()),
     };
-    let resolved = match client_certificate(gateway) {
-        Some(why) => conditions::new(RESOLVED_REFS, Truth::False, "InvalidClientCertificateRef", why),
+    let resolved = match certificate.and_then(BackendCertificate::unusable) {
+        Some(unusable) => conditions::new(RESOLVED_REFS, Truth::False, unusable.reason, &*unusable.why),
         None if unresolved > 0 => {
             let why = format!("{unresolved} of {all} listeners have references that are not resolved.");
             conditions::new(RESOLVED_REFS, Truth::False, "ListenersNotResolved", why)
@@ -185,6 +194,10 @@ fn conditions_of(
         None => conditions::resolved(),
     };
     let mut all = vec![is_accepted, resolved];
+    if !clients::fallbacks(gateway).is_empty() {
+        let why = "Clients without a valid certificate are let in: spec.tls.frontend allows an insecure fallback.";
+        all.push(conditions::new(INSECURE_FRONTEND, Truth::True, "ConfigurationChanged", why));
+    }
     if refusal.is_some() || usable == 0 {
         all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "No listener can be served."));
     } else if let Some(why) = unusable_address {

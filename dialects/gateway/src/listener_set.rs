@@ -31,7 +31,9 @@ pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Sett
         let object = Scope { conditions: refused.into(), ..Scope::default() };
         return Some(crate::only_status(subject, StatusFacts { object, lists: Vec::new() }, verdicts));
     }
-    let pieces = pieces::of(&set.meta, &subject, &set.spec.listeners, merged.of(&subject), view, settings);
+    let parent = view.gateway(&gateway)?;
+    let own = merged.of(&subject);
+    let pieces = pieces::of(&parent, &set.meta, &subject, &set.spec.listeners, own, view, settings);
     let (all, usable) = (pieces.all, pieces.usable);
     let why = format!("{} of {all} listeners are not valid; the status of each says why.", all - usable);
     let mut stated = vec![match &merged.refused {

@@ -8,7 +8,7 @@
 //! whose rules can be used is not accepted.
 //!
 //! Reading order: [`attachment`] and [`hostname`] (which listeners and hosts), [`matches`] and [`grpc`] (which requests),
-//! [`filters`], [`backends`], [`rule`] (what is done with them), [`pieces`] (how many of them there may be), [`stream`] (TLSRoute,
+//! [`filters`], [`backends`], [`presented`] and [`rule`] (what is done with them), [`pieces`] (how many of them there may be), [`stream`] (TLSRoute,
 //! TCPRoute and UDPRoute), [`status`].
 
 pub mod attachment;
@@ -21,6 +21,7 @@ pub mod hostname;
 pub mod http;
 pub mod matches;
 pub mod pieces;
+mod presented;
 pub mod redirect;
 pub mod retry;
 pub mod rule;
@@ -59,8 +60,12 @@ pub(crate) struct Work<'a, V> {
     pub dropped: Vec<String>,
     /// Whether something that the part in question refers to has not been read yet.
     pub is_pending: bool,
+    /// Whether the part in question refers to something that it may not.
+    pub is_forbidden: bool,
     /// The parts that refer to something that has not been read yet.
     pub pending_parts: Vec<PendingPart>,
+    /// The parts that refer to something that they may not: they are in effect as they are now, whatever else is not known.
+    pub forbidden_parts: BTreeSet<FieldPath>,
     /// The Services that it refers to.
     pub services: BTreeSet<ObjectRef>,
 }
@@ -68,22 +73,42 @@ pub(crate) struct Work<'a, V> {
 impl<'a, V: GatewayView> Work<'a, V> {
     pub fn new(kind: Kind, meta: &'a Meta, view: &'a mut V, settings: &'a Settings) -> Self {
         let subject = ObjectRef::new(kind, meta.namespace.clone(), meta.name.clone());
-        let (verdicts, unresolved, dropped, is_pending, pending_parts, services) = Default::default();
-        Self { kind, meta, subject, settings, view, verdicts, unresolved, dropped, is_pending, pending_parts, services }
+        let (verdicts, unresolved, dropped, services) = Default::default();
+        let (is_pending, is_forbidden, pending_parts, forbidden_parts) = Default::default();
+        Self {
+            kind,
+            meta,
+            subject,
+            settings,
+            view,
+            verdicts,
+            unresolved,
+            dropped,
+            is_pending,
+            is_forbidden,
+            pending_parts,
+            forbidden_parts,
+            services,
+        }
     }
 
     /// Tells something about a field.
     pub fn report(&mut self, no: &Rejection) {
         self.is_pending |= no.code == Code::SecretPending;
+        self.is_forbidden |= no.code == Code::ReferenceNotPermitted;
         let verdict = Verdict::new(no.code, self.subject.at(no.field.clone()), no.why.clone());
         self.verdicts.push(verdict.related_to(no.absent.as_ref().map(|absent| absent.at(""))));
     }
 
-    /// Reads a rule, and notes whether it refers to something that has not been read yet.
+    /// Reads a rule, and notes whether it refers to something that has not been read yet. One that refers to something that it may
+    /// not, or no longer, is not kept as it was for the sake of that.
     pub fn rule<T>(&mut self, field: &FieldPath, read: impl FnOnce(&mut Self) -> T) -> T {
-        self.is_pending = false;
+        (self.is_pending, self.is_forbidden) = (false, false);
         let rule = read(self);
-        if std::mem::take(&mut self.is_pending) {
+        let (is_pending, is_forbidden) = (std::mem::take(&mut self.is_pending), std::mem::take(&mut self.is_forbidden));
+        if is_forbidden {
+            self.forbidden_parts.insert(field.clone());
+        } else if is_pending {
             self.pending_parts.push(PendingPart { listener: None, field: field.clone() });
         }
         rule

@@ -48,7 +48,7 @@ pub const CLASS: StatusKind = StatusKind {
 pub const GATEWAY: StatusKind = StatusKind {
     layout: StatusLayout {
         fields: &[ADDRESSES, "attachedListenerSets"],
-        conditions: &[ACCEPTED, PROGRAMMED, RESOLVED_REFS],
+        conditions: &[ACCEPTED, PROGRAMMED, RESOLVED_REFS, conditions::INSECURE_FRONTEND],
         lists: &[OF_LISTENERS],
         marks: &[],
     },

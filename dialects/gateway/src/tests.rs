@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod client_certificates;
 mod conflicts;
 mod status;
 mod world;

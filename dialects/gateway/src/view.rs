@@ -1,6 +1,10 @@
 //! Where the dialect looks things up besides Services and Secrets.
 
-use crate::{Listener, Listeners, gateway::tls::ListenerTls, tls_policy::TargetSection};
+use crate::{
+    Listener, Listeners,
+    gateway::{backend_certificate::BackendCertificate, tls::ListenerTls},
+    tls_policy::TargetSection,
+};
 use kinds::{BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, ListenerSet, Namespace};
 use model::ObjectRef;
 use resolve::View;
@@ -32,6 +36,10 @@ pub trait GatewayView: View {
 
     /// Which certificates a listener shows whose connections are decrypted ([`gateway::tls::of`](crate::gateway::tls::of)).
     fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>>;
+
+    /// Which client certificate proxies of a Gateway present to TLS backends, if any
+    /// ([`gateway::backend_certificate::of`](crate::gateway::backend_certificate::of)).
+    fn backend_certificate(&mut self, gateway: &ObjectRef) -> Option<Arc<BackendCertificate>>;
 
     /// A namespace, for its labels.
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>>;

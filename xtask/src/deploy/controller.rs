@@ -166,6 +166,10 @@ fn command() -> Vec<Item> {
             .when(When::All(vec![When::Set("rbac.namespaces"), When::Not(Box::new(When::Set("rbac.clusterScoped")))])),
         flag(vec!["--named-secrets=".into(), Piece::Helper("sesame.namedSecrets", named_secrets)])
             .when(When::Equals("rbac.mode", rbac::NAMED_SECRETS)),
+        flag(vec!["--leader-election-resource-name=".into(), Piece::Setting("leaderElection.name")])
+            .when(When::Differs("leaderElection.name", "leader-elect")),
+        flag(vec!["--leader-election-resource-namespace=".into(), Piece::Setting("leaderElection.namespace")])
+            .when(When::Set("leaderElection.namespace")),
         Item::items("controller.args"),
     ]);
     words

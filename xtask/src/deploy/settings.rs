@@ -91,6 +91,8 @@ pub fn all() -> Vec<Setting> {
             "With `rbac.namespaces`: a ClusterRole for kinds that are in no namespace, for Gateway API and IngressClasses.";
         "rbac.secrets" = json!({}), json!({ "type": "object", "additionalProperties": words() }),
             "With mode `named-secrets`: names of the Secrets that may be read, by namespace.";
+        "leaderElection.name" = "leader-elect", text(), "Name of the Lease that decides which replica writes status.";
+        "leaderElection.namespace" = "", text(), "Its namespace; that of Sesame if empty.";
         "certificates.issuer" = "controller", one_of(&["controller", "certgen", "none"]),
             "Who makes the certificates between Sesame and Envoy: the controller, which rotates them; a Job, once; or `none`: provide the Secrets `sesamecert` and `envoycert`.";
         "controller.replicas" = 2, number(1, 20), "Replicas of the controller. All serve proxies, one writes status.";

@@ -9,7 +9,8 @@ mod listeners;
 pub use fleets::{FleetStates, GatewayFleets};
 
 use self::listeners::{
-    GatewayListeners, GatewaysByOwner, ListenerCertificates, RouteListeners, SetsByGateway, TerminatedByListener,
+    BackendCertificates, GatewayListeners, GatewaysByOwner, ListenerCertificates, RouteListeners, SetsByGateway,
+    TerminatedByListener,
 };
 use super::Dialect;
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
 };
 use dialect_gateway::{
     GatewayView, Listener, Listeners, class,
-    gateway::{self, tls::ListenerTls},
+    gateway::{self, backend_certificate::BackendCertificate, tls::ListenerTls},
     listener_set, route, status,
     tls_policy::{self, TargetSection},
 };
@@ -63,6 +64,7 @@ impl Dialect for GatewayDialect {
         pipeline.derived(GatewayListeners).each::<Objects<Gateway>>().fans_out();
         pipeline.derived(RouteListeners).per::<GatewaysByOwner>().fans_out();
         pipeline.derived(ListenerCertificates { fetched_secrets }).per::<TerminatedByListener>().fans_out();
+        pipeline.derived(BackendCertificates { fetched_secrets }).each::<GatewayListeners>().fans_out();
         pipeline.input::<FleetStates>();
         pipeline.derived(GatewayFleets).each::<GatewayListeners>().output();
         pipeline.derived(PoliciesInEffect).per::<PoliciesByService>().fans_out();
@@ -233,6 +235,10 @@ impl GatewayView for TableView<'_, '_> {
 
     fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
         self.reads().get::<ListenerCertificates>(&listener.section()).cloned()
+    }
+
+    fn backend_certificate(&mut self, gateway: &ObjectRef) -> Option<Arc<BackendCertificate>> {
+        self.reads().get::<BackendCertificates>(gateway).cloned()
     }
 
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {

@@ -57,6 +57,11 @@ impl World {
         secrets.iter().for_each(|id| self.answer(id, FetchResult::Found));
         self.settle();
     }
+
+    fn has_secret(&self, name: &str) -> bool {
+        let secret = |(kind, found): &(xds::Kind, xds::Name)| *kind == xds::Kind::Secret && found.contains(name);
+        self.resources.keys().any(secret)
+    }
 }
 
 #[test]
@@ -132,21 +137,143 @@ fn a_certificate_that_is_not_permitted_any_more_is_withdrawn_though_another_list
     world.put(grant.clone());
     world.put(gateway(&listeners("old")));
     world.found(&[id("a", "old"), id("b", "far")]);
-    let has = |world: &World, name: &str| {
-        let secret = |(kind, found): &(xds::Kind, xds::Name)| *kind == xds::Kind::Secret && found.contains(name);
-        world.resources.keys().any(secret)
-    };
-    assert!(has(&world, "a/old") && has(&world, "b/far"));
+    assert!(world.has_secret("a/old") && world.has_secret("b/far"));
     world.put(gateway(&listeners("new")));
     world.settle();
-    assert!(has(&world, "a/old") && has(&world, "b/far"));
+    assert!(world.has_secret("a/old") && world.has_secret("b/far"));
     world.remove(&grant.key());
     world.settle();
-    assert!(has(&world, "a/old") && !has(&world, "b/far"));
+    assert!(world.has_secret("a/old") && !world.has_secret("b/far"));
     assert!(world.pipeline.is_pending(&ObjectRef::new(kind::GATEWAY, "a", "web")));
     world.pipeline.self_check().unwrap();
     world.answer(&id("a", "new"), FetchResult::Found);
     world.settle();
-    assert!(has(&world, "a/new") && !has(&world, "a/old"));
+    assert!(world.has_secret("a/new") && !world.has_secret("a/old"));
+    assert_eq!(world.resources, world.rebuilt().resources);
+}
+
+/// Not even one rule, or one listener, is kept as it was for the sake of one reference if another is not permitted any more.
+#[test]
+fn a_grant_that_is_revoked_acts_at_once_on_the_very_rule_that_is_pending() {
+    let mut world = World::with_class();
+    world.put(gateway(&json!([{ "name": "http", "protocol": "HTTP", "port": 80 }])));
+    let backends = json!([{ "name": "web", "port": 443 }, { "name": "web", "namespace": "b", "port": 443 }]);
+    let object = route(&json!([{ "backendRefs": backends }]));
+    world.put(object.clone());
+    let grant = grant("HTTPRoute", "Service");
+    world.put(grant.clone());
+    world.put(policy("old"));
+    world.found(&[id("a", "old")]);
+    world.put(policy("new"));
+    world.settle();
+    assert!(world.pipeline.is_pending(&object.key()));
+    assert!(world.mentions("b/web/443") > 0 && world.mentions("ca/a/old") > 0);
+    world.remove(&grant.key());
+    world.settle();
+    assert_eq!(world.mentions("b/web/443"), 0, "what is not permitted any more is not served");
+    assert_eq!(world.mentions("ca/a/old"), 0, "the share of the other is answered until its CA is known");
+    assert!(world.mentions("h.example.com") > 0);
+    world.pipeline.self_check().unwrap();
+    world.answer(&id("a", "new"), FetchResult::Found);
+    world.settle();
+    assert!(world.mentions("ca/a/new") > 0 && world.mentions("b/web/443") == 0);
+    assert_eq!(world.resources, world.rebuilt().resources);
+}
+
+#[test]
+fn a_certificate_that_is_not_permitted_any_more_is_withdrawn_from_the_very_listener_that_is_pending() {
+    let mut world = World::with_class();
+    let listeners = |own: &str| {
+        let references = json!([{ "name": "far", "namespace": "b" }, { "name": own }]);
+        json!([{ "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "h.example.com",
+            "tls": { "certificateRefs": references } }])
+    };
+    let grant = grant("Gateway", "Secret");
+    world.put(grant.clone());
+    world.put(gateway(&listeners("old")));
+    world.found(&[id("a", "old"), id("b", "far")]);
+    world.put(gateway(&listeners("new")));
+    world.settle();
+    assert!(world.has_secret("a/old") && world.has_secret("b/far"));
+    world.remove(&grant.key());
+    world.settle();
+    assert!(
+        !world.has_secret("a/old") && !world.has_secret("b/far"),
+        "connections are closed until the other is known"
+    );
+    world.pipeline.self_check().unwrap();
+    world.answer(&id("a", "new"), FetchResult::Found);
+    world.settle();
+    assert!(world.has_secret("a/new") && !world.has_secret("b/far"));
+    assert_eq!(world.resources, world.rebuilt().resources);
+}
+
+fn gateway_with(tls: &Value) -> Object {
+    let certificate = json!({ "certificateRefs": [{ "name": "cert" }] });
+    let listeners = json!([
+        { "name": "http", "protocol": "HTTP", "port": 80 },
+        { "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "h.example.com", "tls": certificate },
+    ]);
+    gateway_api("Gateway", "a", "web", &json!({ "gatewayClassName": "sesame", "listeners": listeners, "tls": tls }))
+}
+
+#[test]
+fn the_client_certificate_of_a_gateway_is_what_it_was_until_another_is_known_and_ends_with_its_grant() {
+    let mut world = World::with_class();
+    let with = |name: &str, namespace: &str| {
+        gateway_with(&json!({ "backend": { "clientCertificateRef": { "name": name, "namespace": namespace } } }))
+    };
+    world.put(with("old", "b"));
+    world.put(route(&json!([rule("/", &json!({ "name": "web", "port": 443 }))])));
+    world.put(policy("ca"));
+    let grant = grant("Gateway", "Secret");
+    world.put(grant.clone());
+    world.found(&[id("a", "cert"), id("a", "ca"), id("b", "old")]);
+    assert!(world.has_secret("b/old") && world.mentions("ca/a/ca") > 0);
+    world.put(with("new", "a"));
+    world.settle();
+    assert!(world.has_secret("b/old"), "nothing else is known");
+    world.pipeline.self_check().unwrap();
+    world.answer(&id("a", "new"), FetchResult::Found);
+    world.settle();
+    assert!(world.has_secret("a/new") && !world.has_secret("b/old"));
+    assert_eq!(world.resources, world.rebuilt().resources);
+    world.put(with("old", "b"));
+    world.found(&[id("b", "old")]);
+    assert!(world.has_secret("b/old"));
+    // A CA of the same rule is not known when the grant is revoked.
+    world.put(policy("later"));
+    world.settle();
+    assert!(world.has_secret("b/old"));
+    world.remove(&grant.key());
+    world.settle();
+    assert!(!world.has_secret("b/old"));
+    assert_eq!(world.mentions("ca/a/"), 0, "TLS backends are not used");
+    world.pipeline.self_check().unwrap();
+}
+
+#[test]
+fn a_listener_is_closed_until_its_ca_is_known_and_accepts_nobody_once_its_grant_is_revoked() {
+    let mut world = World::with_class();
+    let with = |name: &str, namespace: &str| {
+        let reference = json!({ "group": "", "kind": "Secret", "name": name, "namespace": namespace });
+        gateway_with(&json!({ "frontend": { "default": { "validation": { "caCertificateRefs": [reference] } } } }))
+    };
+    let grant = grant("Gateway", "Secret");
+    world.put(grant.clone());
+    world.put(with("ca", "b"));
+    world.found(&[id("a", "cert")]);
+    assert!(!world.has_secret("a/cert") && !world.has_secret("b/ca"), "nobody is let in before the CA is known");
+    world.found(&[id("b", "ca")]);
+    assert!(world.has_secret("a/cert") && world.has_secret("b/ca"));
+    world.put(with("new", "a"));
+    world.settle();
+    assert!(world.has_secret("a/cert") && world.has_secret("b/ca"), "what it was until the other is known");
+    world.pipeline.self_check().unwrap();
+    world.put(with("ca", "b"));
+    world.settle();
+    world.remove(&grant.key());
+    world.settle();
+    assert!(!world.has_secret("a/cert") && !world.has_secret("b/ca"));
     assert_eq!(world.resources, world.rebuilt().resources);
 }

@@ -12,6 +12,9 @@ use crate::flags::{self, Names, NamespacedNames};
 use crate::output;
 use crate::problem::Problem;
 
+/// The usual name of the Lease.
+const LEASE: &str = "leader-elect";
+
 /// Print the RBAC roles and bindings that `sesame serve` needs, as YAML
 ///
 /// The comment at the top has the flags that `serve` needs beside them. `kubectl apply -f -` takes the output.
@@ -32,6 +35,12 @@ pub struct Args {
     /// Also the rights to issue the certificates of xDS connections (`serve --xds-certificates-dir`)
     #[arg(long)]
     issue_certificates: bool,
+    /// Name of the Lease
+    #[arg(long, value_name = "NAME", default_value = LEASE)]
+    leader_election_resource_name: String,
+    /// Namespace of the Lease [default: the namespace of Sesame]
+    #[arg(long, value_name = "NAMESPACE", default_value = "", hide_default_value = true)]
+    leader_election_resource_namespace: String,
     /// Namespace that Sesame runs in
     #[arg(long, env = "SESAME_NAMESPACE", default_value = flags::NAMESPACE)]
     namespace: String,
@@ -88,6 +97,10 @@ fn text(args: &Args) -> Result<String> {
             "clusterScoped": args.cluster_scoped,
             "secrets": secrets,
         },
+        "leaderElection": {
+            "name": args.leader_election_resource_name,
+            "namespace": args.leader_election_resource_namespace,
+        },
         "certificates": { "issuer": if args.issue_certificates { "controller" } else { "none" } },
         "serviceAccount": { "name": args.service_account },
     });
@@ -105,6 +118,12 @@ fn serve_flags(args: &Args) -> String {
     if !args.namespaces.is_empty() {
         flags += &format!(" --watch-namespaces={}", args.namespaces.join(","));
         flags += if args.cluster_scoped { "" } else { " --namespaced-only" };
+    }
+    if args.leader_election_resource_name != LEASE {
+        flags += &format!(" --leader-election-resource-name={}", args.leader_election_resource_name);
+    }
+    if !args.leader_election_resource_namespace.is_empty() {
+        flags += &format!(" --leader-election-resource-namespace={}", args.leader_election_resource_namespace);
     }
     if args.issue_certificates {
         flags += " --xds-certificates-dir=/certs";

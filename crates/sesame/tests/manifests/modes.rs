@@ -48,6 +48,31 @@ fn every_mode_has_its_roles() {
     }
 }
 
+/// The rights for the lease are for the one that `serve` is told to use.
+#[test]
+fn the_lease_may_have_another_name_and_namespace() {
+    let lease = |words: &[&str]| {
+        let roles = rbac(words).unwrap();
+        let is_of_leases = |rule: &serde_json::Value| rule["resources"] == serde_json::json!(["leases"]);
+        let documents = serde_saphyr::from_multiple::<serde_json::Value>(&roles).unwrap();
+        let role = documents.iter().find(|it| it["rules"].as_array().into_iter().flatten().any(is_of_leases)).unwrap();
+        let named = &role["rules"][1]["resourceNames"][0];
+        let (namespace, name) = (&role["metadata"]["namespace"], &role["metadata"]["name"]);
+        let is_bound = |it: &serde_json::Value| {
+            it["roleRef"]["name"] == *name
+                && it["metadata"]["namespace"] == *namespace
+                && it["subjects"][0]["namespace"] == "projectsesame"
+        };
+        assert!(documents.iter().any(is_bound), "{roles}");
+        (format!("{namespace}/{name}: {named}").replace('"', ""), serve_flags(&roles).join(" "))
+    };
+    let namespace = "--namespace=projectsesame";
+    assert_eq!(lease(&[]), ("projectsesame/sesame-leader-election: leader-elect".to_owned(), namespace.to_owned()));
+    let flags = ["--leader-election-resource-name=mine", "--leader-election-resource-namespace=leases"];
+    let expected = format!("{namespace} {}", flags.join(" "));
+    assert_eq!(lease(&flags), ("leases/sesame-leader-election: mine".to_owned(), expected));
+}
+
 #[test]
 fn flags_that_do_not_fit_are_refused() {
     for (words, why) in [

@@ -12,7 +12,9 @@ use crate::{
     location::{FileVersion, Part, Redaction, locate, locate_key, without_mark},
     yaml::{self, YamlError},
 };
-use kinds::{DecodeError, Decoded, Kind, Node, Object, ObjectRef, Position, Secret, Value, decode, kind, suggest};
+use kinds::{
+    DecodeError, Decoded, Kind, Node, Object, ObjectRef, Position, Secret, Value, decode, kind, name, suggest,
+};
 use model::Code;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -299,7 +301,11 @@ impl DocumentReader<'_> {
             Ok(decoded) => self.decoded(node, decoded, place),
             Err(error) => {
                 let key = decode::identity(kind, node);
-                let code = if error == DecodeError::NoName { Code::NoName } else { Code::NotDecodable };
+                let code = match error {
+                    DecodeError::NoName => Code::NoName,
+                    DecodeError::LongName { .. } => Code::NameNotValid,
+                    DecodeError::Json(_) | DecodeError::Shape(_) => Code::NotDecodable,
+                };
                 let location = self.location(locate(node, error.path()));
                 let problem = Problem::new(code, error.to_string()).field(error.path()).at(location);
                 self.reading.broken(Problem { object: key.clone(), ..problem }, key);
@@ -341,6 +347,13 @@ impl DocumentReader<'_> {
     fn decoded(&mut self, node: &Node<'_>, decoded: Decoded, place: ObjectLocation) {
         let Decoded { mut object, faults, unknown } = decoded;
         let key = object.key();
+        // What is told about it names no object: a name with a line break would be two lines.
+        if let Some((field, must)) = name::refusal(&key) {
+            let text = if field == "metadata.name" { &key.name } else { &key.namespace };
+            let location = self.location(locate(node, field));
+            let problem = Problem::new(Code::NameNotValid, format!("{text:?} must have {must}"));
+            return self.reading.broken(problem.field(field).at(location), Some(key));
+        }
         for fault in faults {
             let location = self.location(locate(node, &fault.path));
             let problem = Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path).at(location);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::alias::Aliases;
 use crate::acks::Touched;
-use crate::resource::{Entry, Name, Role};
+use crate::resource::{Entry, Name, Role, is_of_stand_in};
 use crate::table::Table;
 
 /// The state of every subscribed name that has none of its own.
@@ -100,7 +100,7 @@ impl ResourceState {
             (Some(sent_version), _) => sent_version.to.as_ref().is_some_and(|entry| own(entry)),
             (None, _) if self.leaving => false,
             (None, Acked::Known(entry)) => own(entry),
-            (None, Acked::Listed(_)) => true,
+            (None, Acked::Listed(version)) => !is_of_stand_in(*version),
             (None, Acked::Nothing) => false,
         }
     }

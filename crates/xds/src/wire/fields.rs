@@ -3,6 +3,7 @@
 use std::str;
 
 use super::request::Malformed;
+use crate::resource::Role;
 
 /// What a field holds.
 pub(crate) enum Value<'a> {
@@ -76,7 +77,17 @@ pub(crate) fn text(value: &[u8]) -> Result<&str, Malformed> {
     str::from_utf8(value).map_err(|_| Malformed::Text)
 }
 
-/// Versions and nonces are hexadecimal numbers of ours; anybody else's is one that never matches.
+/// Nonces are hexadecimal numbers of ours; anybody else's is one that never matches.
+pub(crate) fn parse_nonce(value: &[u8]) -> u64 {
+    parse_hexadecimal(value).unwrap_or(u64::MAX)
+}
+
+/// Versions are hexadecimal numbers of 16 digits; anybody else's is one that never matches, of something that stands in for nothing.
 pub(crate) fn parse_version(value: &[u8]) -> u64 {
-    str::from_utf8(value).ok().and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(u64::MAX)
+    let ours = Some(value).filter(|value| value.len() == 16).and_then(parse_hexadecimal);
+    ours.unwrap_or(Role::Own.version(u64::MAX))
+}
+
+fn parse_hexadecimal(value: &[u8]) -> Option<u64> {
+    u64::from_str_radix(str::from_utf8(value).ok()?, 16).ok()
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::limits::Limits;
 use crate::resource::Name;
 use crate::session::{Style, Subscription};
-use crate::wire::fields::{Fields, Value, parse_version, text};
+use crate::wire::fields::{Fields, Value, parse_nonce, parse_version, text};
 use crate::wire::held::{self, Held};
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ pub fn decode(style: Style, bytes: &Bytes, limits: &Limits) -> Result<Incoming, 
                 *version = Some(value).filter(|v| !v.is_empty()).map(parse_version)
             }
             (Subscription::Delta { .. }, 6) | (Subscription::Sotw { .. }, 5) => {
-                incoming.nonce = Some(value).filter(|v| !v.is_empty()).map(parse_version);
+                incoming.nonce = Some(value).filter(|v| !v.is_empty()).map(parse_nonce);
             }
             (Subscription::Delta { .. }, 7) | (Subscription::Sotw { .. }, 6) => {
                 incoming.error = Some(status_text(value)?)

@@ -1,12 +1,12 @@
 //! What the listeners of one object ask for, a Gateway or a ListenerSet, and what its status says about each.
 
-use super::tls;
+use super::{clients, tls};
 use crate::{
     GatewayView, Listener, Protocol, Settings, precedence,
     status::{self, conditions},
 };
 use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
-use kinds::{List, Meta, gateway::listener};
+use kinds::{Gateway, List, Meta, gateway::listener, kind};
 use model::{
     Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Timeout, Translation, Verdict, VerdictList,
     listener::ListenerClaim,
@@ -25,19 +25,21 @@ pub struct Pieces {
     tls: Vec<TlsPiece>,
     entries: Vec<Entry>,
     verdicts: VerdictList,
-    pending_parts: Vec<PendingPart>,
+    /// The listeners that refer to something that has not been read yet.
+    pub pending_parts: Vec<PendingPart>,
     /// How many listeners there are.
     pub all: usize,
     /// How many of them are accepted.
     pub accepted: usize,
-    /// How many of those can be served: they have a certificate where they need one.
+    /// How many of those can be served: they have the certificates that they need.
     pub usable: usize,
     /// How many have references that are not resolved.
     pub unresolved: usize,
 }
 
-/// What the listeners of an object ask for.
+/// What the listeners of an object ask for, which are listeners of the Gateway.
 pub fn of<'l>(
+    gateway: &Gateway,
     meta: &Meta,
     owner: &ObjectRef,
     specs: &List<listener::Listener>,
@@ -50,7 +52,7 @@ pub fn of<'l>(
     for listener in listeners {
         read[listener.index] = true;
         if let Some(spec) = specs.get(listener.index).and_then(|spec| spec.ok()) {
-            pieces.add(meta, listener, spec, view, settings);
+            pieces.add(gateway, meta, listener, spec, view, settings);
         }
     }
     for (index, spec) in specs.iter().enumerate().filter(|(index, _)| !read[*index]) {
@@ -67,6 +69,7 @@ pub fn of<'l>(
 impl Pieces {
     fn add(
         &mut self,
+        gateway: &Gateway,
         meta: &Meta,
         listener: &Listener,
         spec: &listener::Listener,
@@ -75,11 +78,14 @@ impl Pieces {
     ) {
         self.verdicts.extend(listener.verdict());
         let shown = match listener.protocol {
-            Some(protocol) if protocol.is_terminated() => Some(tls::resolve(listener, spec, view, settings)),
+            Some(protocol) if protocol.is_terminated() => {
+                let shown = tls::resolve(listener, spec, view, settings);
+                Some(asking(shown, gateway, listener, view))
+            }
             _ => None,
         };
         if let Some(shown) = &shown {
-            if shown.is_pending {
+            if shown.is_kept() {
                 let (listener, field) = (Some(listener.id.clone()), listener.at("tls").field);
                 self.pending_parts.push(PendingPart { listener, field });
             }
@@ -93,7 +99,8 @@ impl Pieces {
         let conditions = conditions_of(listener, shown.as_ref(), is_usable);
         self.unresolved +=
             usize::from(conditions.iter().any(|it| it.kind == RESOLVED_REFS && it.status == Truth::False));
-        self.accepted += usize::from(listener.is_served());
+        let lacks_ca = shown.as_ref().is_some_and(|shown| shown.lacks_ca);
+        self.accepted += usize::from(listener.is_served() && !lacks_ca);
         self.usable += usize::from(is_usable);
         let kinds = listener.kinds.iter().map(|kind| {
             StatusValue::Record(vec![
@@ -158,7 +165,10 @@ impl Pieces {
     /// The translation of the object, with what its status says about itself.
     pub fn into_translation(self, subject: ObjectRef, object: Scope, mut verdicts: VerdictList) -> Translation {
         let Pieces { hosts, claims, tls, entries, verdicts: own, pending_parts, .. } = self;
-        verdicts.extend(own.into_sorted());
+        // What a Gateway asks for on several of its listeners is told once.
+        let mut own = own.into_sorted();
+        own.dedup();
+        verdicts.extend(own);
         let facts = StatusFacts { object, lists: vec![(status::LISTENERS, entries)] };
         let pending = if pending_parts.is_empty() { Vec::new() } else { vec![subject.clone()] };
         Translation {
@@ -175,6 +185,17 @@ impl Pieces {
     }
 }
 
+/// With the client certificates that the Gateway asks for on the port of an HTTPS listener.
+fn asking(shown: tls::Shown, gateway: &Gateway, listener: &Listener, view: &mut impl GatewayView) -> tls::Shown {
+    if listener.protocol != Some(Protocol::Https) || !listener.is_served() {
+        return shown;
+    }
+    // Of a listener that is served it can be read.
+    let Ok(Some(frontend)) = clients::of_port(gateway, listener.port) else { return shown };
+    let id = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
+    shown.asking(clients::resolve(&id, listener, &frontend, view))
+}
+
 /// Connections that lead nowhere.
 pub(crate) fn closed() -> Arc<TcpProxy> {
     Arc::new(TcpProxy {
@@ -188,7 +209,10 @@ pub(crate) fn closed() -> Arc<TcpProxy> {
 
 fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: bool) -> Vec<Condition> {
     let refused = listener.refused.as_ref();
+    let lacks_ca = shown.is_some_and(|shown| shown.lacks_ca);
+    let no_ca = "Client certificates are asked for, and none of the CA certificates can be used.";
     let accepted = match refused {
+        None if lacks_ca => conditions::new(ACCEPTED, Truth::False, "NoValidCACertificate", no_ca),
         None => conditions::accepted("The listener is valid."),
         Some(refused) => conditions::new(ACCEPTED, Truth::False, refused.reason, &*refused.why),
     };
@@ -209,6 +233,7 @@ fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: boo
             all.push(conditions::new(PROGRAMMED, Truth::False, refused.reason, &*refused.why));
         }
         Some(refused) => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", &*refused.why)),
+        None if lacks_ca => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", no_ca)),
         None => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "The listener has no certificate.")),
     }
     if listener.overlaps {

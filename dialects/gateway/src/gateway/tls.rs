@@ -1,5 +1,6 @@
-//! The certificates that a listener shows.
+//! The certificates that a listener shows, and those that it asks clients for.
 
+use super::clients::Clients;
 use crate::{GatewayView, Listener, Settings};
 use kinds::{
     gateway::{listener, reference::ObjectReference},
@@ -14,7 +15,7 @@ use resolve::Rejection;
 /// What clients of a listener are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// The certificates that can be used; nothing if there is none.
+    /// The certificates that can be used; nothing if there is none, or if clients cannot be asked for theirs.
     pub termination: Option<Termination>,
     /// Why a reference is not resolved: the reason of the condition, and the case.
     pub unresolved: Option<(&'static str, String)>,
@@ -22,6 +23,31 @@ pub struct Shown {
     pub verdicts: Vec<Verdict>,
     /// Whether a Secret has not been read yet.
     pub is_pending: bool,
+    /// Whether a reference is not permitted: what was in effect with it is not kept for the sake of another that is pending.
+    pub is_forbidden: bool,
+    /// Whether clients are to be asked for certificates, and there is no CA to verify them with.
+    pub lacks_ca: bool,
+}
+
+impl Shown {
+    /// Asks clients for certificates.
+    #[must_use]
+    pub(crate) fn asking(mut self, clients: Clients) -> Self {
+        let Clients { validation, unresolved, verdicts, is_pending, is_forbidden } = clients;
+        self.is_pending |= is_pending;
+        self.is_forbidden |= is_forbidden;
+        self.unresolved = self.unresolved.or(unresolved);
+        self.verdicts.extend(verdicts);
+        self.lacks_ca = validation.is_none() && !is_pending;
+        self.termination =
+            self.termination.and_then(|termination| Some(Termination { clients: Some(validation?), ..termination }));
+        self
+    }
+
+    /// Whether the listener is to be as it was, because something that it refers to has not been read yet.
+    pub fn is_kept(&self) -> bool {
+        self.is_pending && !self.is_forbidden
+    }
 }
 
 /// What routes must know about the certificates of a listener, if their hosts have connections of their own.
@@ -42,7 +68,7 @@ pub fn of(listener: &Listener, view: &mut impl GatewayView, settings: &Settings)
         view.listener_set(&listener.owner).and_then(|set| spec(&set.spec.listeners))
     };
     let shown = spec.map(|spec| resolve(listener, &spec, view, settings)).unwrap_or_default();
-    ListenerTls { termination: shown.termination, is_pending: shown.is_pending }
+    ListenerTls { is_pending: shown.is_kept(), termination: shown.termination }
 }
 
 /// The certificates of a listener that terminates TLS.
@@ -80,6 +106,7 @@ pub(crate) fn resolve(
             Err((reason, no)) => {
                 // A listener whose Secret is under way is taken for what it was; see the crate `pipeline`.
                 shown.is_pending |= no.code == Code::SecretPending;
+                shown.is_forbidden |= no.code == Code::ReferenceNotPermitted;
                 shown.verdicts.push(no.at(&listener.owner, field(index)));
                 shown.unresolved.get_or_insert((reason, format!("certificateRefs[{index}]: {}", no.why)));
             }

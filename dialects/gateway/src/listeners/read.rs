@@ -1,7 +1,7 @@
 //! One listener as it is written.
 
 use super::{Listener, Namespaces, Protocol, Refused, namespaces};
-use crate::{GROUP, Settings};
+use crate::{GROUP, Settings, gateway::clients};
 use kinds::{
     Checked, Gateway, Kind, List,
     gateway::{listener, listener::TlsMode},
@@ -39,8 +39,7 @@ impl Reader<'_> {
         let is_shared = self.fleet == FleetId::Shared;
         let bound = if is_shared { self.settings.bound(port) } else { port };
         let on_port = protocol.map(Protocol::on_port);
-        let is_own = |protocol| is_shared && self.settings.own_ports.of(protocol) == Some(bound);
-        let own = on_port.filter(|protocol| refused.is_none() && host == Host::Any && is_own(*protocol));
+        let own = on_port.filter(|protocol| refused.is_none() && host == Host::Any && self.is_own(*protocol, bound));
         let id = match own {
             Some(PortProtocol::Http) => ListenerId::http(),
             Some(PortProtocol::Tls) => ListenerId::https(),
@@ -110,29 +109,27 @@ impl Reader<'_> {
             return Err(Refused::value("filters", "filters of listeners are not supported"));
         }
         if protocol == Protocol::Https {
-            self.frontend(port)?;
+            self.frontend(&host, port)?;
         }
         Ok((host, port))
     }
 
-    /// Whether the Gateway asks for client certificates on a port: a listener without what protects it is not served.
-    fn frontend(&self, port: u16) -> Result<(), Refused> {
-        let refuse = |why: &str| Refused::value("tls", why);
-        let unreadable = || refuse("spec.tls.frontend of the Gateway cannot be read");
-        let tls = self.gateway.spec.tls.get().map_err(|_| unreadable())?;
-        let Some(frontend) = tls.as_ref().map(|tls| tls.frontend.get()) else { return Ok(()) };
-        let Some(frontend) = frontend.map_err(|_| unreadable())? else { return Ok(()) };
-        if frontend.per_port.faults().next().is_some() {
-            return Err(unreadable());
+    /// Whether a listener can ask for the client certificates that the Gateway asks for on its port: without what protects it, it is
+    /// not served. The listener that all objects of the shared fleet attach to is no Gateway's alone: hosts of others on it have
+    /// connections without client certificates, and routes of the Gateway for these hosts would be served over them.
+    fn frontend(&self, host: &Host, port: u16) -> Result<(), Refused> {
+        let asks = clients::of_port(self.gateway, port).map_err(|why| Refused::value("tls", why))?.is_some();
+        if asks && *host == Host::Any && self.is_own(PortProtocol::Tls, self.settings.bound(port)) {
+            let why = "spec.tls.frontend of the Gateway asks for client certificates on a port that Ingresses and HTTPProxies \
+                       share: give the listener a hostname, or another port";
+            return Err(Refused::value("hostname", why));
         }
-        let own = frontend.per_port.good().find(|(_, entry)| entry.port == i64::from(port));
-        let settings = own.map(|(_, entry)| &entry.tls).or(frontend.default.as_ref());
-        match settings.and_then(|settings| settings.validation.as_ref()) {
-            None => Ok(()),
-            Some(_) => Err(refuse(
-                "spec.tls.frontend of the Gateway asks for client certificates on the port, which is not supported",
-            )),
-        }
+        Ok(())
+    }
+
+    /// Whether the port is one that the shared fleet has by its settings.
+    fn is_own(&self, protocol: PortProtocol, bound: u16) -> bool {
+        self.fleet == FleetId::Shared && self.settings.own_ports.of(protocol) == Some(bound)
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Parent<'r> {
     pub reference: &'r ParentReference,
     /// Its place.
     pub index: usize,
+    /// The Gateway that is the parent, or whose ListenerSet is.
+    pub gateway: ObjectRef,
     /// The listeners of the parent.
     listeners: Arc<Vec<Listener>>,
     /// The places of those that the route attaches to, each with the hosts that they have in common.
@@ -117,7 +119,7 @@ pub(crate) fn parents<'r>(
             Ok(attached) => (attached, None),
             Err(refused) => (Vec::new(), Some(refused)),
         };
-        parents.push(Parent { reference, index, listeners, attached, refused });
+        parents.push(Parent { reference, index, gateway, listeners, attached, refused });
     }
     if references.is_empty() && work.settings.report_other_classes {
         let why = "parentRefs is empty: the route attaches to nothing";

@@ -6,10 +6,11 @@
 use super::{
     Part, Rejection, UNSUPPORTED_VALUE, Work,
     attachment::{Common, Parent},
+    presented::{self, Presented},
     rule::{Done, Forwarded, Rule},
     status::ParentStatus,
 };
-use crate::{GatewayView, Listener, precedence};
+use crate::{GatewayView, Listener, gateway::backend_certificate::BackendCertificate, precedence};
 use kinds::gateway::route_spec::RouteSpec;
 use model::{
     Code, FieldPath, Host, ListenerId, ObjectRef, Route, Translation,
@@ -42,9 +43,14 @@ pub(crate) fn translation(
     refuse_if_unusable(&mut work, &mut parents, &rules);
     let drafts = drafts(&mut work, rules, answer);
     let mut made = Made { left: Cost { routes: ROUTES, bytes: BYTES }, ..Made::default() };
+    let certificates = Presented::of(&mut work, &parents);
     let mut attached = Vec::new();
     for parent in &mut parents {
-        match made.add(&work.subject, parent, &drafts) {
+        let presenting = certificates.at(parent).map(|certificate| {
+            let of_parent = |draft: &Draft| draft.presenting(&mut work, certificate, parent, answer);
+            drafts.iter().map(of_parent).collect::<Vec<_>>()
+        });
+        match made.add(&work.subject, parent, presenting.as_deref().unwrap_or(&drafts)) {
             Ok(()) if parent.refused().is_some() => {}
             Ok(()) => attached.extend(parent.attached().map(|(listener, _)| listener.section())),
             Err(why) => {
@@ -80,6 +86,7 @@ fn refuse_if_unusable(work: &mut Work<'_, impl GatewayView>, parents: &mut [Pare
 }
 
 /// One match of a rule, before its listener and host are known.
+#[derive(Clone)]
 struct Draft {
     path: PathMatch,
     conditions: Conditions,
@@ -141,6 +148,49 @@ impl Draft {
             fraction: None,
             combined: None,
         })
+    }
+
+    /// The same where proxies have a client certificate for TLS backends.
+    fn presenting(
+        &self,
+        work: &mut Work<'_, impl GatewayView>,
+        certificate: &BackendCertificate,
+        parent: &Parent<'_>,
+        answer: UnavailableAnswer,
+    ) -> Draft {
+        let mut draft = self.clone();
+        let Done::Forward(forwarded) = &mut draft.done else { return draft };
+        let Forward { clusters, unavailable, mirrors, .. } = &mut forwarded.forward;
+        let (mut lost, mut is_used) = (0, true);
+        clusters.retain_mut(|share| match presented::cluster(work, certificate, &share.cluster) {
+            Some(cluster) => {
+                share.cluster = cluster;
+                true
+            }
+            None => {
+                lost += share.weight;
+                is_used = false;
+                false
+            }
+        });
+        mirrors.retain_mut(|mirror| match presented::cluster(work, certificate, &mirror.cluster) {
+            Some(cluster) => {
+                mirror.cluster = cluster;
+                true
+            }
+            None => {
+                is_used = false;
+                false
+            }
+        });
+        if lost > 0 {
+            let share = unavailable.get_or_insert(UnavailableShare { weight: 0, answer });
+            share.weight += lost;
+        }
+        if !is_used {
+            presented::unused(work, certificate, parent, &self.field);
+        }
+        draft
     }
 
     /// Whether it depends on the listener and the host.

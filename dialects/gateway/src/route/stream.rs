@@ -9,6 +9,7 @@ use super::{
     attachment::{self, Common, Parent},
     backends::{self, Protocols},
     pieces,
+    presented::{self, Presented},
     status::ParentStatus,
 };
 use crate::{GatewayView, Listener, Protocol, Settings, gateway, precedence};
@@ -45,6 +46,7 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
     if !parents.is_empty() && parents.iter().all(|parent| parent.refused().is_some()) {
         self::target(&mut work, &mut parents, &object.spec.rules, Protocols::Passthrough);
     }
+    let certificates = Presented::of(&mut work, &parents);
     let (mut pieces, mut seen) = (Vec::new(), BTreeSet::new());
     for parent in &mut parents {
         let hosts: usize = parent.attached().map(|(_, hosts)| hosts.len()).sum();
@@ -58,20 +60,18 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
             parent.refuse(super::UNSUPPORTED_VALUE, why);
             continue;
         }
+        let decrypted = decrypted.as_ref().map(|target| presenting(&mut work, &certificates, parent, target));
         for (listener, hosts) in parent.attached().filter(|(listener, _)| listener.is_served()) {
             let target = if listener.protocol == Some(Protocol::TlsTerminate) { &decrypted } else { &passed };
-            let Some((clusters, unavailable)) = target else { continue };
+            let Some((clusters, unavailable)) = target.clone() else { continue };
             let mode = match termination(&mut work, listener) {
-                Shown::Certificates(termination) => {
-                    let (clusters, unavailable) = (clusters.clone(), *unavailable);
-                    TlsMode::Tcp(Arc::new(TcpProxy {
-                        termination,
-                        clients: None,
-                        clusters,
-                        unavailable,
-                        idle: Timeout::Default,
-                    }))
-                }
+                Shown::Certificates(termination) => TlsMode::Tcp(Arc::new(TcpProxy {
+                    termination,
+                    clients: None,
+                    clusters,
+                    unavailable,
+                    idle: Timeout::Default,
+                })),
                 Shown::Pending => TlsMode::Tcp(gateway::pieces::closed()),
                 Shown::None => continue,
             };
@@ -143,13 +143,14 @@ fn plain(
     let mut parents = attachment::parents(&mut work, references, &[Host::Any]);
     let protocols = Protocols::Stream(transport);
     let target = if parents.is_empty() { None } else { target(&mut work, &mut parents, rules, protocols) };
-    let mut streams = Vec::new();
-    if let Some((clusters, unavailable)) = target {
+    let certificates = Presented::of(&mut work, &parents);
+    let (mut streams, mut seen) = (Vec::new(), BTreeSet::new());
+    for (parent, target) in parents.iter().zip(target.iter().cycle()) {
+        let (clusters, unavailable) = presenting(&mut work, &certificates, parent, target);
         let target = Arc::new(StreamTarget { clients: None, clusters, unavailable, idle: Timeout::Default });
-        let listeners = parents.iter().flat_map(Parent::attached).map(|(listener, _)| listener);
-        let ids: BTreeSet<_> = listeners.filter(|listener| listener.is_served()).map(|listener| &listener.id).collect();
-        streams.extend(ids.into_iter().map(|id| StreamPiece {
-            listener: id.clone(),
+        let listeners = parent.attached().map(|(listener, _)| listener).filter(|listener| listener.is_served());
+        streams.extend(listeners.filter(|listener| seen.insert(listener.id.clone())).map(|listener| StreamPiece {
+            listener: listener.id.clone(),
             target: target.clone(),
             precedence: precedence(meta, 0),
             origin: work.subject.at("spec.rules[0]"),
@@ -164,6 +165,34 @@ fn attached(work: Work<'_, impl GatewayView>, parents: &[Parent<'_>]) -> Transla
     work.into_translation(parents.iter().map(ParentStatus::from).collect(), sections)
 }
 
+/// Backends with their shares, and the share of those that cannot be used.
+type Target = (Vec<(ClusterId, u32)>, u32);
+
+/// The same where proxies of the parent have a client certificate for TLS backends.
+fn presenting(
+    work: &mut Work<'_, impl GatewayView>,
+    certificates: &Presented,
+    parent: &Parent<'_>,
+    target: &Target,
+) -> Target {
+    let Some(certificate) = certificates.at(parent) else { return target.clone() };
+    let (mut clusters, mut unavailable) = (Vec::new(), target.1);
+    let mut is_used = true;
+    for (cluster, weight) in &target.0 {
+        match presented::cluster(work, certificate, cluster) {
+            Some(cluster) => clusters.push((cluster, *weight)),
+            None => {
+                unavailable += weight;
+                is_used = false;
+            }
+        }
+    }
+    if !is_used {
+        presented::unused(work, certificate, parent, &FieldPath::from("spec.rules").index(0));
+    }
+    (clusters, unavailable)
+}
+
 /// The backends of the only rule and the share of those that cannot be used; nothing where the rule cannot be used, and the
 /// route is then not accepted.
 fn target(
@@ -171,7 +200,7 @@ fn target(
     parents: &mut [Parent<'_>],
     rules: &List<StreamRule>,
     protocols: Protocols,
-) -> Option<(Vec<(ClusterId, u32)>, u32)> {
+) -> Option<Target> {
     let field = FieldPath::from("spec.rules").index(0);
     let found = match rules.iter().next().map(|rule| rule.get()) {
         None => Err(Rejection::new(Code::GatewayRouteRule, "spec.rules".into(), "must have one rule")),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 mod backends;
+mod client_certificate;
 mod filters;
 mod limits;
 mod matches;

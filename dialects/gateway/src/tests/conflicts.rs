@@ -80,22 +80,47 @@ fn what_is_not_supported_is_refused() {
         let shown = more.to_string();
         assert_eq!(of(json!([listener("a", protocol, 80, more)])), ["UnsupportedValue"], "{protocol} {shown}");
     }
-    // What would protect a port and is not there closes the port, and no other.
+    // What would protect a port and cannot be read closes the port, and no other.
     let mut world = World::default();
-    let validation = json!({ "validation": { "caCertificateRefs": [{ "name": "ca" }] } });
-    let frontend = json!({ "default": {}, "perPort": [{ "port": 443, "tls": validation }] });
+    let validation = json!({ "validation": { "caCertificateRefs": [{ "name": "ca" }], "mode": "Sometimes" } });
+    let frontend = json!({ "default": {}, "perPort": [{ "port": 444, "tls": validation }] });
     let listeners = json!([
         listener("a", "HTTPS", 443, tls.clone()),
-        listener("b", "HTTPS", 444, tls),
+        listener("b", "HTTPS", 444, tls.clone()),
         listener("c", "HTTP", 80, json!({}))
     ]);
     world.gateway("web", listeners.clone(), json!({ "tls": { "frontend": frontend } }));
     let refused = |world: &mut World| reasons(world).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
-    assert_eq!(refused(&mut world), ["UnsupportedValue", "", ""]);
+    assert_eq!(refused(&mut world), ["", "UnsupportedValue", ""]);
     for frontend in [json!({ "default": validation }), json!("none"), json!({ "perPort": [7] })] {
         world.gateway("web", listeners.clone(), json!({ "tls": { "frontend": frontend } }));
         assert_eq!(refused(&mut world), ["UnsupportedValue", "UnsupportedValue", ""]);
     }
+}
+
+/// Hosts of others on it have connections without client certificates.
+#[test]
+fn the_listener_that_all_objects_share_asks_for_no_client_certificates() {
+    let mut world = World::default();
+    let validation = json!({ "validation": { "caCertificateRefs": [{ "kind": "ConfigMap", "name": "ca" }] } });
+    let tls = |more: Value| {
+        let mut listener = json!({ "tls": { "certificateRefs": [{ "name": "cert" }] } });
+        listener.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        listener
+    };
+    let listeners = json!([
+        listener("shared", "HTTPS", 443, tls(json!({}))),
+        listener("host", "HTTPS", 443, tls(json!({ "hostname": "*.example.com" }))),
+        listener("port", "HTTPS", 444, tls(json!({}))),
+    ]);
+    world.gateway("web", listeners, json!({ "tls": { "frontend": { "default": validation } } }));
+    let refused = |world: &mut World| reasons(world).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
+    assert_eq!(refused(&mut world), ["UnsupportedValue", "", ""]);
+    world.settings.own_ports.https = None;
+    assert_eq!(refused(&mut world), ["", "", ""]);
+    world.settings.own_ports.https = Some(8443);
+    world.settings.own_fleets = true;
+    assert_eq!(refused(&mut world), ["", "", ""]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::{
     GatewayView, Listener, Listeners, Settings, class,
     gateway::{
         self,
+        backend_certificate::{self, BackendCertificate},
         tls::{self, ListenerTls},
     },
     listener_set, listeners,
@@ -23,6 +24,8 @@ pub struct World {
     pub settings: Settings,
     objects: BTreeMap<ObjectRef, Object>,
     secrets: BTreeMap<ObjectRef, Result<Vec<String>, Code>>,
+    /// What Secrets and ConfigMaps hold as CA bundles.
+    pub cas: BTreeMap<ObjectRef, Result<Arc<str>, Rejection>>,
 }
 
 impl Default for World {
@@ -47,7 +50,7 @@ impl World {
     pub fn without_classes() -> Self {
         let own_ports = crate::OwnPorts { http: Some(8080), https: Some(8443) };
         let settings = Settings { own_ports, ..Settings::default() };
-        Self { settings, objects: BTreeMap::new(), secrets: BTreeMap::new() }
+        Self { settings, objects: BTreeMap::new(), secrets: BTreeMap::new(), cas: BTreeMap::new() }
     }
 
     pub fn put(&mut self, kind: Kind, object: Value) {
@@ -147,8 +150,8 @@ impl View for World {
         Some(Arc::new(certificate))
     }
 
-    fn ca(&mut self, _: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
-        None
+    fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
+        Some(Arc::new(self.cas.get(id)?.clone()))
     }
 
     fn crls(&mut self, _: &ObjectRef) -> Option<Arc<Result<resolve::RevocationLists, Rejection>>> {
@@ -209,6 +212,11 @@ impl GatewayView for World {
     fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
         let settings = self.settings.clone();
         Some(Arc::new(tls::of(listener, self, &settings)))
+    }
+
+    fn backend_certificate(&mut self, gateway: &ObjectRef) -> Option<Arc<BackendCertificate>> {
+        let gateway = GatewayView::gateway(self, gateway)?;
+        backend_certificate::of(&gateway, self).map(Arc::new)
     }
 
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {

@@ -2,13 +2,16 @@
 //!
 //! [`GatewayListeners`] decides about all listeners of a Gateway and its ListenerSets together. A route depends on those of its
 //! parents alone: [`RouteListeners`] has a row for each object with listeners, so that an edit of a ListenerSet wakes no route of
-//! the Gateway or of other sets. Which certificates a listener shows has a row, too ([`ListenerCertificates`]): a renewed certificate
-//! is the same row.
+//! the Gateway or of other sets. Which certificates a listener shows has a row, too ([`ListenerCertificates`]), and which one proxies of
+//! a Gateway present to backends ([`BackendCertificates`]): a renewed certificate is the same row.
 
 use crate::{objects::Objects, settings::ForGateways, view::TableView};
 use dialect_gateway::{
     Listener, Listeners, Protocol, class,
-    gateway::tls::{self, ListenerTls},
+    gateway::{
+        backend_certificate::{self, BackendCertificate},
+        tls::{self, ListenerTls},
+    },
     listeners,
 };
 use engine::{Derived, Index, Reads, Table};
@@ -109,5 +112,24 @@ impl Derived for ListenerCertificates {
         let listeners = reads.get::<RouteListeners>(&section.object)?;
         let listener = listeners.iter().find(|listener| listener.name == section.name)?;
         Some(tls::of(listener, &mut TableView::new(reads, self.fetched_secrets), settings))
+    }
+}
+
+/// Which client certificate proxies of a Gateway present to TLS backends, of the Gateways that ask for one.
+pub struct BackendCertificates {
+    /// Whether Secrets are brought on reference. The Gateway refers to them, so nobody else has to.
+    pub fetched_secrets: bool,
+}
+
+impl Table for BackendCertificates {
+    type Key = ObjectRef;
+    type Value = BackendCertificate;
+    const NAME: &'static str = "client certificates of gateways";
+}
+
+impl Derived for BackendCertificates {
+    fn compute(&self, gateway: &ObjectRef, reads: &mut Reads<'_>) -> Option<BackendCertificate> {
+        let gateway = reads.get::<Objects<Gateway>>(gateway)?;
+        backend_certificate::of(gateway, &mut TableView::new(reads, self.fetched_secrets))
     }
 }

@@ -151,6 +151,7 @@ fn frontend(dice: &mut Dice) -> Value {
         json!({ "validation": { "caCertificateRefs": references, "mode": dice.any(&["AllowValidOnly", "AllowInsecureFallback"]) } })
     };
     let ports = dice.list(2, |dice| json!({ "port": dice.number(&[443, 8443]), "tls": validation(dice) }));
-    let certificate = json!({ "group": "", "kind": dice.any(&["Secret"]), "name": dice.any(&CERTIFICATES) });
+    let certificate = json!({ "group": "", "kind": dice.any(&["Secret"]), "name": dice.any(&CERTIFICATES),
+        "namespace": dice.any(&["poison", "good"]) });
     json!({ "frontend": { "default": validation(dice), "perPort": ports }, "backend": { "clientCertificateRef": certificate } })
 }

@@ -6,6 +6,7 @@ use envoy_api::envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfigu
 use prost::Message;
 
 use super::*;
+use crate::resource::content_version;
 
 /// Plays a client that refuses some names; says how often each name was sent. `words` makes the text.
 fn refuse(total: usize, bad: &[usize], kind: Kind, words: fn(&[&str]) -> String) -> (Vec<usize>, Vec<String>, usize) {
@@ -328,8 +329,23 @@ fn a_stand_in_is_for_those_who_have_nothing() {
 fn who_comes_back_with_something_keeps_it() {
     let mut bench = Bench::new(Style::Delta);
     bench.publish(vec![stand_in("a", "sorry"), stand_in("b", "sorry")], &[]);
-    bench.resume(Kind::Route, &["a", "b"], &[("a", 7)]);
+    bench.resume(Kind::Route, &["a", "b"], &[("a", content_version(b"1"))]);
     assert_eq!(bench.settle(), ["rds b"]);
+    assert_eq!(bench.session.pending(Kind::Route), 0);
+}
+
+/// A stand-in tells why a host is not served: a client that has an older one, from whichever replica, is not left with that.
+#[test]
+fn who_comes_back_with_an_older_stand_in_gets_the_current_one() {
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![stand_in("a", "sorry"), route("b", "1", &[])], &[]);
+    bench.subscribe(Kind::Route, &["a", "b"]);
+    let held: Vec<_> = bench.response().upserts.iter().map(|entry| (entry.name.clone(), entry.version)).collect();
+    let held: Vec<_> = held.iter().map(|(name, version)| (&**name, *version)).collect();
+    bench.publish(vec![stand_in("a", "very sorry"), stand_in("b", "sorry, too")], &[]);
+    bench.reconnect();
+    bench.resume(Kind::Route, &["a", "b"], &held);
+    assert_eq!(bench.settle(), ["rds a"], "and what is its own it keeps");
     assert_eq!(bench.session.pending(Kind::Route), 0);
 }
 

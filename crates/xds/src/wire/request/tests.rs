@@ -8,6 +8,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use super::*;
+use crate::resource::is_of_stand_in;
 
 fn rejection(text: &str) -> Option<rpc::Status> {
     Some(rpc::Status { code: 3, message: text.to_owned(), ..Default::default() })
@@ -100,9 +101,14 @@ fn names_are_counted_before_they_are_kept() {
     assert_eq!(decode(Style::Delta, &message.encode_to_vec().into(), &limits).err(), Some(Malformed::Names(10)));
 }
 
+/// Not even one that is a number: nor is it taken for one of something that stands in.
 #[test]
 fn a_foreign_version_never_matches() {
-    let message = DiscoveryRequest { version_info: "v1-of-somebody".to_owned(), ..Default::default() };
-    let read = decode(Style::Sotw, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
-    assert!(matches!(read.subscription, Subscription::Sotw { version: Some(u64::MAX), .. }));
+    for foreign in ["v1-of-somebody", "7", "0000000000000007f"] {
+        let message = DiscoveryRequest { version_info: foreign.to_owned(), ..Default::default() };
+        let read = decode(Style::Sotw, &message.encode_to_vec().into(), &Limits::default()).expect("a request");
+        let Subscription::Sotw { version: Some(version), .. } = read.subscription else { panic!("state of the world") };
+        assert_eq!(version, u64::MAX - 1);
+        assert!(!is_of_stand_in(version));
+    }
 }

@@ -10,7 +10,7 @@ use crate::resource::{Entry, Resource};
 fn response(style: Style, count: usize, removed: &[&str]) -> Response {
     let entry = |at: usize| {
         let resource = Resource::new(Kind::Route, format!("r{at:05}"), format!("body {at}").into_bytes());
-        Arc::new(Entry::new(resource, at as u64 + 1))
+        Arc::new(Entry::new(resource, 2 * at as u64 + 2))
     };
     Response {
         kind: Kind::Route,
@@ -43,7 +43,7 @@ fn delta_is_read_back() {
         for (at, resource) in read.resources.iter().enumerate() {
             assert_eq!(
                 (resource.name.as_str(), resource.version.as_str()),
-                (format!("r{at:05}").as_str(), format!("{:016x}", at + 1).as_str())
+                (format!("r{at:05}").as_str(), format!("{:016x}", 2 * at + 2).as_str())
             );
             let any = resource.resource.as_ref().expect("a body");
             assert_eq!(

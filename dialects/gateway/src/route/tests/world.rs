@@ -2,7 +2,10 @@
 
 use crate::{
     GatewayView, Listener, Listeners, Settings, class,
-    gateway::tls::{self, ListenerTls},
+    gateway::{
+        backend_certificate::{self, BackendCertificate},
+        tls::{self, ListenerTls},
+    },
     listeners, route,
     tls_policy::{self, TargetSection},
 };
@@ -129,7 +132,11 @@ impl View for World {
     fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
         let validity = Validity { not_before: 0, not_after: i64::MAX, notice: None };
         let pair = KeyPair { chain: "".into(), key: "".into() };
-        (&*id.name == "cert").then(|| Arc::new(Ok(Certificate { pair, validity, names: Vec::new() })))
+        match &*id.name {
+            "cert" => Some(Arc::new(Ok(Certificate { pair, validity, names: Vec::new() }))),
+            "pending" => Some(Arc::new(Err(Rejection::new(Code::SecretPending, "has not been read yet")))),
+            _ => None,
+        }
     }
 
     fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
@@ -193,6 +200,11 @@ impl GatewayView for World {
     fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
         let settings = self.settings.clone();
         Some(Arc::new(tls::of(listener, self, &settings)))
+    }
+
+    fn backend_certificate(&mut self, gateway: &ObjectRef) -> Option<Arc<BackendCertificate>> {
+        let gateway = GatewayView::gateway(self, gateway)?;
+        backend_certificate::of(&gateway, self).map(Arc::new)
     }
 
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
