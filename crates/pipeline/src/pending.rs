@@ -21,7 +21,7 @@ use crate::translations::TranslationRow;
 use model::{
     Host, ListenerId, ObjectRef, Origin, Route, Translation,
     listener::ListenerClaim,
-    route::{Action, DirectResponse},
+    route::{Action, DirectResponse, HostCondition},
     tls::ClientValidation,
     translation::{PendingPart, RoutePiece, TlsPiece},
 };
@@ -32,6 +32,8 @@ use std::{collections::BTreeSet, sync::Arc};
 pub struct Claimed {
     /// The hosts; sorted.
     hosts: Vec<Host>,
+    /// The conditions of hosts that are parts of others; sorted.
+    conditions: Vec<HostCondition>,
     /// The listeners; by listener.
     listeners: Vec<ListenerClaim>,
     /// The plain TCP and UDP listeners that it has targets for; sorted.
@@ -48,11 +50,17 @@ impl Claimed {
         let hosts = translation.hosts.iter().map(|(_, host)| host).chain(tls).cloned().collect();
         let streams = translation.streams.iter().map(|piece| piece.listener.clone()).collect();
         let listeners = translation.listeners.clone();
-        Self { hosts: merged(&[], hosts), listeners, streams: merged(&[], streams) }
+        let conditions = translation.conditional.iter().map(|host| host.condition.clone()).collect();
+        let (hosts, streams) = (merged(&[], hosts), merged(&[], streams));
+        Self { hosts, conditions: merged(&[], conditions), listeners, streams }
     }
 
     fn has_host(&self, host: &Host) -> bool {
         self.hosts.binary_search(host).is_ok()
+    }
+
+    fn has_condition(&self, condition: &HostCondition) -> bool {
+        self.conditions.binary_search(condition).is_ok()
     }
 
     fn has_stream(&self, listener: &ListenerId) -> bool {
@@ -123,6 +131,9 @@ pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
         translation.tls.retain(|piece| is_claimed(&piece.listener, &piece.host));
         let selectors = translation.selectors.into_iter();
         translation.selectors = selectors.filter(|it| is_claimed(&it.listener, &it.host)).collect();
+        let conditional = translation.conditional.into_iter();
+        translation.conditional =
+            conditional.filter(|it| claimed.has_condition(&it.condition) && !gone.contains(&it.listener)).collect();
         translation.streams.retain(|piece| claimed.has_stream(&piece.listener) && !gone.contains(&piece.listener));
         translation.includes = merged(&translation.includes, includes);
         translation.pending = pending;
