@@ -7,10 +7,11 @@
 //! Three questions, in this order: how specific is a match ([`order`]), what does the dialect say between equals
 //! ([`model::route::Precedence`]), and does what is left [combine](combine) or lose. Then what crosses the border of a host: the
 //! routes of the [catch-all](catch_all) in wildcard hosts and of [wider hosts](wider_hosts) in narrower ones, the [certificate of a wildcard](wildcard_certificate) for hosts below
-//! it, and routes that are [shared](shared_routes) by many hosts.
+//! it, routes that are [shared](shared_routes) by many hosts, and hosts that are [parts](conditional_host) of others.
 
 pub mod catch_all;
 pub mod combine;
+pub mod conditional_host;
 pub mod order;
 pub mod priority;
 pub mod shared_routes;

@@ -53,6 +53,12 @@ impl<'a> Contributions<'a> {
         self
     }
 
+    /// Each route that was gathered as it is served here, or not at all.
+    pub fn narrow(&mut self, narrow: impl Fn(&Arc<Route>) -> Option<Arc<Route>>) -> &mut Self {
+        self.routes = self.routes.iter().filter_map(narrow).collect();
+        self
+    }
+
     /// An object whose routes are not served here, and why.
     pub fn refuse(&mut self, verdict: Verdict) -> &mut Self {
         self.lost.push(verdict);

@@ -20,7 +20,7 @@ use envoy_api::{
             },
             core::v3::{
                 HealthCheck, RoutingPriority, RuntimeDouble, TcpKeepalive,
-                health_check::{HealthChecker, HttpHealthCheck, TcpHealthCheck},
+                health_check::{GrpcHealthCheck, HealthChecker, HttpHealthCheck, TcpHealthCheck},
             },
             endpoint::v3::{ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint},
         },
@@ -237,9 +237,11 @@ fn thresholds(limits: &CircuitBreakers, high: &CircuitBreakers) -> Option<Breake
     Some(Breakers { thresholds: all, per_host_thresholds: each.into_iter().collect() })
 }
 
-/// The probes of a cluster.
+/// The probes of a cluster. Envoy refuses a cluster with gRPC probes that does not speak HTTP/2.
 fn health_checks(cluster: &model::Cluster) -> Vec<HealthCheck> {
-    let checks = cluster.health.iter().map(|check| HealthCheck {
+    let can_ask =
+        |check: &&model::cluster::HealthCheck| cluster.protocol.is_h2() || !matches!(check.probe, Probe::Grpc { .. });
+    let checks = cluster.health.iter().filter(can_ask).map(|check| HealthCheck {
         timeout: Some(check.timeout.into()),
         interval: Some(check.interval.into()),
         unhealthy_threshold: Some(check.unhealthy.into()),
@@ -251,8 +253,16 @@ fn health_checks(cluster: &model::Cluster) -> Vec<HealthCheck> {
 }
 
 fn probe(probe: &Probe, h2: bool) -> HealthChecker {
-    let Probe::Http { path, host, statuses } = probe else {
-        return HealthChecker::TcpHealthCheck(TcpHealthCheck::default());
+    let (path, host, statuses) = match probe {
+        Probe::Http { path, host, statuses } => (path, host, statuses),
+        Probe::Grpc { service, host } => {
+            return HealthChecker::GrpcHealthCheck(GrpcHealthCheck {
+                service_name: service.to_string(),
+                authority: host.as_ref().map(|host| host.as_str().to_owned()).unwrap_or_default(),
+                ..Default::default()
+            });
+        }
+        Probe::Tcp => return HealthChecker::TcpHealthCheck(TcpHealthCheck::default()),
     };
     let codec = if h2 { CodecClientType::Http2 } else { CodecClientType::Http1 };
     let ranges = statuses.iter().map(|&(start, end)| Int64Range { start: start.into(), end: end.into() });

@@ -442,6 +442,13 @@ pub enum Probe {
         /// none.
         statuses: Vec<(u16, u16)>,
     },
+    /// A question of the gRPC health checking protocol; it is asked where the protocol of the cluster is HTTP/2.
+    Grpc {
+        /// The service that is asked about; empty for the server as a whole.
+        service: Arc<str>,
+        /// The Host header; the name of the cluster without.
+        host: Option<HeaderValue>,
+    },
     /// A TCP connection.
     Tcp,
 }

@@ -347,14 +347,16 @@ codes! {
     9100 EmissaryField Error "a field of an object of Emissary cannot be read" "write a value of the type in the message; what depends on the field answers 503 until then";
     9101 EmissaryNotServed Error "a field or kind of Emissary is not served yet" "remove it if the rest is to be served without it; docs/emissary.md lists what is served";
     9102 EmissaryIgnored Warning "the field has no effect" "remove it, or write what the message says";
-    9103 EmissaryHostname Error "the host name is not one that is served" "write a DNS name, `*.` and a name, or `*`; a Mapping may also have a `*` at one end of a name, and a port";
+    9103 EmissaryHostname Error "the host name is not one that is served" "write a DNS name, one with a single `*` at its beginning or end, or `*`; a port may follow";
     9104 EmissaryTls Error "settings of TLS are not valid" "correct the field in the message; whatever uses the settings is not served until then";
     9110 EmissaryListener Error "the Listener is not valid" "correct the field in the message; nothing is served on its port until then";
     9111 EmissaryListenerSettings Warning "the Listener is on the port of a shared listener whose settings differ" "change the settings of Sesame, or give the Listener a port of its own";
+    9112 EmissaryListenerUnused Warning "nothing is served on the Listener" "create a TCPMapping for its port, or remove it";
     9120 EmissaryHostDuplicate Error "another Host has the same hostname on a Listener" "remove one of the two; the older one is served";
     9121 EmissaryHostUnbound Error "no Listener binds the Host" "create a Listener whose hostBinding includes the namespace and labels of the Host";
     9122 EmissaryHostTls Error "TLS of the Host is not valid" "correct the field in the message; connections for the Host are closed until then";
     9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager, or whoever else does, write the Secret of tlsSecret";
+    9124 EmissaryHostGivesWay Warning "a TCPMapping has the connections of the Host" "remove one of the two if that is not meant; the Host is served on other Listeners";
     9130 MappingMatch Error "the match of the Mapping is not valid" "correct the field in the message";
     9131 MappingService Error "the service of the Mapping is not valid" "write [http://|https://]name[.namespace][:port] of a Service, an IP address or a DNS name outside of the cluster";
     9132 MappingResolver Error "the resolver of the Mapping cannot be used" "name a resolver that exists in the namespace of the Mapping or of Sesame; the endpoint resolver is required for load_balancer";

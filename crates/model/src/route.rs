@@ -24,7 +24,7 @@ pub use action::{
 pub use authorization::{AuthCheck, AuthContext, AuthServer, Authorization};
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
-pub use host_condition::{HostCondition, HostNames};
+pub use host_condition::{HostCondition, HostNames, Overlap};
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
 pub use precedence::{Agreement, Dialect, Lengths, OnEqual, Precedence, Share, SplitMessages, TieBreak};

@@ -5,7 +5,10 @@
 //! are in a [pool](RoutePool) of a fleet and know no listener: one that comes or goes is no matter of theirs. What a host does with
 //! requests that are not secure is a matter of the host ([`Exposure`]).
 
-use crate::{FleetId, Host, ListenerId, Route};
+use crate::{
+    FleetId, Host, ListenerId, Origin, Route,
+    route::{HostCondition, Precedence},
+};
 use std::sync::Arc;
 
 /// A label: name and value.
@@ -71,6 +74,36 @@ pub struct RouteSelector {
     pub labels: Option<Labels>,
     /// What becomes of their requests.
     pub exposure: Exposure,
+}
+
+/// A host that is not looked up by itself, because proxies know hosts by whole labels and without ports: a part of a name, or a name
+/// with a port. Its requests are told from others by a condition, inside of the virtual host that has them; that one's routes are not
+/// for them, whether the host has a route for a request or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionalHost {
+    /// The listener.
+    pub listener: ListenerId,
+    /// The narrowest host that has all of its names.
+    pub host: Host,
+    /// Which requests it has.
+    pub condition: HostCondition,
+    /// By what it takes shared routes; without, its requests answer 503.
+    pub selector: Option<RouteSelector>,
+    /// Whether wider virtual hosts have it as well, for where there is none for `host`.
+    pub in_wider: bool,
+    /// Which of too many are served.
+    pub precedence: Precedence,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+impl ConditionalHost {
+    /// The virtual hosts that its requests may be in, the narrowest first.
+    pub fn virtual_hosts(&self) -> impl Iterator<Item = Host> {
+        let every = (self.host != Host::Any).then_some(Host::Any);
+        let wider = self.host.wildcards_above().into_iter().chain(every).filter(|_| self.in_wider);
+        std::iter::once(self.host.clone()).chain(wider)
+    }
 }
 
 /// What becomes of requests for shared routes in a host, by whether they came over HTTPS.

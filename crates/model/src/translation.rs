@@ -4,8 +4,10 @@ use crate::{
     FieldPath, Host, ListenerId, ObjectRef, Origin, Route, Verdict,
     jwt::{JwtProvider, JwtProviderId},
     listener::{ListenerClaim, StreamPiece},
-    route::{Conditions, Cors, Depth, GlobalRateLimit, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence},
-    shared_routes::{RouteSelector, SharedRoutes},
+    route::{
+        Conditions, Cors, Depth, GlobalRateLimit, HostCondition, IpFilter, LocalRateLimitPolicy, PathMatch, Precedence,
+    },
+    shared_routes::{ConditionalHost, RouteSelector, SharedRoutes},
     status::StatusFacts,
     tls::{Termination, TlsMode},
 };
@@ -121,6 +123,8 @@ pub struct Translation {
     pub shared: Box<[SharedRoutes]>,
     /// By what its hosts take shared routes; by listener and host.
     pub selectors: Box<[RouteSelector]>,
+    /// Its hosts that are parts of others.
+    pub conditional: Box<[ConditionalHost]>,
     /// The other objects that it is made of: what a root includes.
     pub includes: Vec<ObjectRef>,
     /// The conditions under which it includes them, one for each path of includes; by object.
@@ -157,6 +161,7 @@ impl Translation {
             streams: Vec::new(),
             shared: Box::default(),
             selectors: Box::default(),
+            conditional: Box::default(),
             includes: Vec::new(),
             inclusions: Vec::new(),
             policy: HostPolicy::default(),
@@ -198,6 +203,13 @@ impl Translation {
     /// The routes for a host of a listener.
     pub fn routes_of(&self, listener: &ListenerId, host: &Host) -> &[RoutePiece] {
         of(&self.routes, |piece| (&piece.listener, &piece.host).cmp(&(listener, host)))
+    }
+
+    /// By what its hosts take shared routes, with the condition of those that are parts of others.
+    pub fn all_selectors(&self) -> impl Iterator<Item = (&RouteSelector, Option<&HostCondition>)> {
+        let conditional = self.conditional.iter();
+        let conditional = conditional.filter_map(|host| Some((host.selector.as_ref()?, Some(&host.condition))));
+        self.selectors.iter().map(|selector| (selector, None)).chain(conditional)
     }
 
     /// By what a host of a listener takes shared routes.

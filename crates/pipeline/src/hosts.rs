@@ -1,8 +1,9 @@
 //! Hosts: gathers what all translations contribute to virtual hosts and TLS hosts, and finds where each host is looked up.
 //!
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there. What hosts
-//! repeat of wider ones stands in [`wide`].
+//! repeat of wider ones stands in [`wide`], and hosts that are parts of others in [`conditional`].
 
+pub mod conditional;
 mod wide;
 
 use crate::{
@@ -99,7 +100,9 @@ impl Derived for VirtualHosts {
                 }
             }
         }
-        Some(contributions.assemble())
+        let mut assembled = contributions.assemble();
+        conditional::insert(key, &mut assembled, reads);
+        Some(assembled)
     }
 
     fn is_large(&self, key: &HostKey, reads: &mut Reads<'_>) -> bool {
@@ -471,6 +474,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
     pipeline.derived(ListenersWithDeepTls).per::<DeepTlsHosts>();
     pipeline.derived(ListenersWithWildcards).per::<WildcardsByListener>();
+    conditional::declare(pipeline);
     pipeline.derived(CatchAll).per::<WideHostsByListener>();
     pipeline.derived(CatchAllRoutes).per::<WideHostsByListener>();
     pipeline.derived(WiderRoutes).per::<WiderHosts>().fans_out();

@@ -8,7 +8,10 @@ use engine::{Index, PartIndex, Table};
 use model::{ObjectRef, Verdict};
 use std::marker::PhantomData;
 
-use crate::ports::{ListenerRow, PortsOfNumber, Stream};
+use crate::{
+    hosts::conditional::ConditionalRow,
+    ports::{ListenerRow, PortsOfNumber, Stream},
+};
 
 /// A row in which objects compete.
 pub trait Contested {
@@ -29,6 +32,12 @@ macro_rules! contested {
 }
 
 contested!(virtual_host::Assembled tls::Assembled Selected ListenerRow PortsOfNumber Stream);
+
+impl Contested for ConditionalRow {
+    fn lost(&self) -> &[Verdict] {
+        &self.assembled.lost
+    }
+}
 
 /// The rows of a table by the objects that lost there.
 pub struct Losers<T>(PhantomData<T>);

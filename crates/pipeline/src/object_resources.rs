@@ -49,6 +49,11 @@ impl Derived for ObjectResources {
             for key in translation.hosts {
                 object_resources.extend(of_routes(key, self.0, reads));
             }
+            for host in translation.conditional {
+                for around in host.virtual_hosts() {
+                    object_resources.extend(of_routes(&(host.listener.clone(), around), self.0, reads));
+                }
+            }
             for piece in translation.tls {
                 of_tls(&(piece.listener.clone(), piece.host.clone()), reads, &mut object_resources);
             }

@@ -22,7 +22,7 @@ use crate::translations::TranslationRow;
 use model::{
     Code, Host, ListenerId, ObjectRef, Origin, Route, Translation,
     listener::ListenerClaim,
-    route::{Action, DirectResponse},
+    route::{Action, DirectResponse, HostCondition},
     tls::ClientValidation,
     translation::{PendingPart, RoutePiece, TlsPiece},
 };
@@ -40,6 +40,8 @@ pub struct Claimed {
     forbidden: Vec<Origin>,
     /// The hosts; sorted.
     hosts: Vec<Host>,
+    /// The conditions of hosts that are parts of others; sorted.
+    conditions: Vec<HostCondition>,
     /// The listeners; by listener.
     listeners: Vec<ListenerClaim>,
     /// The plain TCP and UDP listeners that it has targets for; sorted.
@@ -57,7 +59,9 @@ impl Claimed {
         let hosts = translation.hosts.iter().map(|(_, host)| host).chain(tls).cloned().collect();
         let streams = translation.streams.iter().map(|piece| piece.listener.clone()).collect();
         let listeners = translation.listeners.clone();
-        Self { forbidden, hosts: merged(&[], hosts), listeners, streams: merged(&[], streams) }
+        let conditions = translation.conditional.iter().map(|host| host.condition.clone()).collect();
+        let (hosts, streams) = (merged(&[], hosts), merged(&[], streams));
+        Self { forbidden, hosts, conditions: merged(&[], conditions), listeners, streams }
     }
 
     /// Whether an object refers to something that its owner no longer permits.
@@ -68,6 +72,10 @@ impl Claimed {
 
     fn has_host(&self, host: &Host) -> bool {
         self.hosts.binary_search(host).is_ok()
+    }
+
+    fn has_condition(&self, condition: &HostCondition) -> bool {
+        self.conditions.binary_search(condition).is_ok()
     }
 
     fn has_stream(&self, listener: &ListenerId) -> bool {
@@ -147,6 +155,9 @@ pub fn kept(good: &TranslationRow, computed: TranslationRow) -> TranslationRow {
         translation.tls.retain(|piece| is_claimed(&piece.listener, &piece.host));
         let selectors = translation.selectors.into_iter();
         translation.selectors = selectors.filter(|it| is_claimed(&it.listener, &it.host)).collect();
+        let conditional = translation.conditional.into_iter();
+        translation.conditional =
+            conditional.filter(|it| claimed.has_condition(&it.condition) && !gone.contains(&it.listener)).collect();
         translation.streams.retain(|piece| claimed.has_stream(&piece.listener) && !gone.contains(&piece.listener));
         translation.includes = merged(&translation.includes, includes);
         translation.pending = pending;

@@ -11,10 +11,14 @@ use crate::{
     losers::Losers,
     translations::{TranslationRow, Translations},
 };
-use assemble::shared_routes::{self, Selected, Selection, SharedKey};
+use assemble::{
+    conditional_host,
+    shared_routes::{self, Selected, Selection, SharedKey},
+};
 use engine::{Derived, Index, PartIndex, Reads, Table};
 use model::{
     ObjectRef,
+    route::HostCondition,
     shared_routes::{Labels, SharedRoutes},
 };
 use std::collections::BTreeSet;
@@ -49,7 +53,7 @@ impl Index for SelectorsBySelection {
     const NAME: &'static str = "by selection";
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = Selection> {
-        translation.selectors.iter().flat_map(Selection::of).collect::<Vec<_>>()
+        translation.all_selectors().flat_map(|(selector, _)| Selection::of(selector)).collect::<Vec<_>>()
     }
 }
 
@@ -58,9 +62,8 @@ impl PartIndex for SelectorsBySelection {
     type Part<'v> = usize;
 
     fn part(selection: &Selection, translation: &TranslationRow) -> usize {
-        let has_it =
-            |selector: &&model::shared_routes::RouteSelector| Selection::of(selector).any(|it| it == *selection);
-        translation.selectors.iter().filter(has_it).count()
+        let selectors = translation.all_selectors();
+        selectors.filter(|(selector, _)| Selection::of(selector).any(|it| it == *selection)).count()
     }
 }
 
@@ -73,34 +76,40 @@ impl Index for SelectorsByKey {
     const NAME: &'static str = "by key of selections";
 
     fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = SharedKey> {
-        let selections = translation.selectors.iter().flat_map(Selection::of);
+        let selections = translation.all_selectors().flat_map(|(selector, _)| Selection::of(selector));
         selections.map(|selection| selection.key()).collect::<BTreeSet<_>>()
     }
 }
 
-/// The labels that the hosts of a translation ask for.
-impl PartIndex for SelectorsByKey {
-    type Part<'v> = BTreeSet<Option<Labels>>;
+/// What hosts ask of shared routes: the labels that they must have, and the condition of a host that is a part of another.
+pub type AskedFor = (Option<Labels>, Option<HostCondition>);
 
-    fn part(key: &SharedKey, translation: &TranslationRow) -> BTreeSet<Option<Labels>> {
-        let selections = translation.selectors.iter().flat_map(Selection::of);
-        selections.filter(|selection| selection.key() == *key).map(|selection| selection.labels).collect()
+/// What the hosts of a translation ask for.
+impl PartIndex for SelectorsByKey {
+    type Part<'v> = BTreeSet<AskedFor>;
+
+    fn part(key: &SharedKey, translation: &TranslationRow) -> BTreeSet<AskedFor> {
+        let asked = translation.all_selectors().flat_map(|(selector, condition)| {
+            Selection::of(selector).map(move |selection| (selection, condition.cloned()))
+        });
+        let asked = asked.filter(|(selection, _)| selection.key() == *key);
+        asked.map(|(selection, condition)| (selection.labels, condition)).collect()
     }
 }
 
-/// The labels that hosts ask for where they look for shared routes. Another host that asks for the same changes nothing, so it wakes
+/// What hosts ask for where they look for shared routes. Another host that asks for the same changes nothing, so it wakes
 /// none of the objects that are to be told whether anybody takes their routes.
 pub struct LabelsAskedFor;
 
 impl Table for LabelsAskedFor {
     type Key = SharedKey;
-    type Value = BTreeSet<Option<Labels>>;
+    type Value = BTreeSet<AskedFor>;
     const NAME: &'static str = "labels of shared routes asked for";
 }
 
 impl Derived for LabelsAskedFor {
-    fn compute(&self, key: &SharedKey, reads: &mut Reads<'_>) -> Option<BTreeSet<Option<Labels>>> {
-        Some(reads.parts::<SelectorsByKey>(key).into_iter().flat_map(|(_, labels)| labels).collect())
+    fn compute(&self, key: &SharedKey, reads: &mut Reads<'_>) -> Option<BTreeSet<AskedFor>> {
+        Some(reads.parts::<SelectorsByKey>(key).into_iter().flat_map(|(_, asked)| asked).collect())
     }
 }
 
@@ -108,7 +117,11 @@ impl Derived for LabelsAskedFor {
 pub fn is_selected(shared: &SharedRoutes, reads: &mut Reads<'_>) -> bool {
     shared_routes::keys(shared).iter().any(|key| {
         reads.get::<LabelsAskedFor>(key).is_some_and(|asked| {
-            asked.iter().any(|labels| labels.as_ref().is_none_or(|labels| shared.labels.contains(labels)))
+            asked.iter().any(|(labels, condition)| {
+                let overlaps = |condition| shared.routes.iter().any(|it| conditional_host::overlaps(it, condition));
+                labels.as_ref().is_none_or(|labels| shared.labels.contains(labels))
+                    && condition.as_ref().is_none_or(overlaps)
+            })
         })
     })
 }

@@ -13,7 +13,7 @@ use kinds::Kind;
 use model::{
     ClusterId, Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Origin, Translation, Verdict,
     listener::{ListenerClaim, StreamPiece},
-    shared_routes::{RouteSelector, SharedRoutes},
+    shared_routes::{ConditionalHost, RouteSelector, SharedRoutes},
     translation::{RoutePiece, TlsPiece},
 };
 use std::{collections::BTreeMap, ops::Deref, sync::Arc};
@@ -289,6 +289,8 @@ pub struct ObjectPart<'v> {
     pub backends: &'v [(Origin, ClusterId)],
     /// The hosts of the translation.
     pub hosts: &'v [(ListenerId, Host)],
+    /// Its hosts that are parts of others.
+    pub conditional: &'v [ConditionalHost],
     /// Its TLS hosts.
     pub tls: &'v [TlsPiece],
     /// The listeners that it asks for.
@@ -313,6 +315,7 @@ impl PartIndex for TranslationsBySubject {
             verdicts: Verdict::about(object, &translation.verdicts),
             backends: translation.backends_of(object),
             hosts: &translation.hosts,
+            conditional: &translation.conditional,
             tls: &translation.tls,
             listeners: &translation.listeners,
             streams: &translation.streams,

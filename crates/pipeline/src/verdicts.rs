@@ -2,7 +2,7 @@
 
 use crate::{
     client_trust::CasWithoutCrl,
-    hosts::{TlsHosts, VirtualHosts},
+    hosts::{TlsHosts, VirtualHosts, conditional::ConditionalHosts},
     losers::{Contested, Losers},
     ports::{Listeners, PortNumbers, Streams},
     quarantine::{ActiveTargets, WithheldByObject},
@@ -67,8 +67,12 @@ impl Derived for Verdicts {
         }
         // An object loses what it asks for, and nothing else. Each question costs memory, and most objects ask for routes alone.
         let asks = |fits: fn(&ObjectPart<'_>) -> bool| parts.iter().any(|(_, part)| fits(part));
-        if asks(|part| part.has_routes || !part.hosts.is_empty() || !part.tls.is_empty()) {
+        let asks_for_requests = |part: &ObjectPart<'_>| {
+            part.has_routes || !part.hosts.is_empty() || !part.conditional.is_empty() || !part.tls.is_empty()
+        };
+        if asks(asks_for_requests) {
             lost::<VirtualHosts>(object, reads, &mut all);
+            lost::<ConditionalHosts>(object, reads, &mut all);
         }
         if asks(|part| !part.tls.is_empty()) {
             lost::<TlsHosts>(object, reads, &mut all);

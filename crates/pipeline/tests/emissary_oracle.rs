@@ -34,8 +34,18 @@ fn pick<T: Clone>(of: &[T], n: u8) -> T {
     of[usize::from(n) % of.len()].clone()
 }
 
-const HOSTS: [&str; 7] =
-    ["*", "h0.example.com", "*.example.com", "h1.example.com", "*.b.example.com", "h*", "h0.example.com:8080"];
+const HOSTS: [&str; 10] = [
+    "*",
+    "h0.example.com",
+    "*.example.com",
+    "h1.example.com",
+    "*.b.example.com",
+    "h*",
+    "h0.example.com:8080",
+    "*1.example.com",
+    "*.example.com:8443",
+    "*com",
+];
 
 fn listener(n: [u8; 6]) -> Value {
     let binding = match n[3] % 4 {

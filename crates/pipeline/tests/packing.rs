@@ -21,6 +21,8 @@ mod claims;
 mod edits;
 #[path = "packing/forged.rs"]
 mod forged;
+#[path = "packing/grpc_health.rs"]
+mod grpc_health;
 #[path = "packing/holders.rs"]
 mod holders;
 #[path = "packing/limits.rs"]

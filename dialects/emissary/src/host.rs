@@ -2,12 +2,19 @@
 //!
 //! Routes are not its own: it takes those of Mappings, by its name and its selector. Of two Hosts with one name on a Listener the older
 //! is served. A certificate that cannot be used takes the TLS of the Host and nothing else.
+//!
+//! A Host for a part of a name, or for a name with a port, is a [part](ConditionalHost) of the virtual host that has its requests. TLS
+//! knows whole names and `*.` in front of them, and no ports: the certificate of a Host with a port is that of its name, and a
+//! Host for a part of a name has no TLS. Over TLS its requests answer 503, so that no wider Host has them, which may ask less of clients.
 
 pub(crate) mod tls;
 
 use crate::{
-    BoundListener, EmissaryView, POOL, Problem, Problems, Settings, hostname, listener, precedence,
+    BoundListener, EmissaryView, POOL, Problem, Problems, Settings,
+    hostname::{self, Hostname},
+    listener, precedence,
     status::{CERTIFICATE_SOURCE, Source},
+    tcp_mapping,
 };
 use kinds::{
     emissary::{self, host::InsecureAction as Action},
@@ -16,11 +23,12 @@ use kinds::{
 use model::{
     Code, Host, ObjectRef, Translation,
     route::Depth,
-    shared_routes::{InsecureAction, Labels, RouteSelector},
+    shared_routes::{ConditionalHost, InsecureAction, Labels, RouteSelector},
     status::{Scope, StatusFacts, StatusValue},
     tls::TlsMode,
     translation::{Covers, TlsPiece},
 };
+use std::{mem::take, sync::Arc};
 
 /// What a Host asks for.
 pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings: &Settings) -> Translation {
@@ -32,7 +40,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
     let action = insecure_action(object, settings, &mut problems);
     ignored(object, &mut problems);
     let is_sound = !problems.is_refused();
-    let shown = host.as_ref().map(|host| tls::shown(object, host, view, settings, &mut problems)).unwrap_or_default();
+    let shown = host.as_ref().map(|host| shown(object, host, view, settings, &mut problems)).unwrap_or_default();
     if shown.is_pending {
         translation.pending.push(subject.clone());
     }
@@ -46,12 +54,31 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
     if let Some(host) = host.filter(|_| is_sound) {
         for bound in listeners.binding(&object.meta) {
             is_bound = true;
-            if let Some(first) = older(object, bound, view) {
+            if let Some(first) = older(object, &host, bound, view) {
                 let why = format!("Duplicate Host {host}; keeping definition from {}/{}", first.namespace, first.name);
                 problems.tell(Problem::new(Code::EmissaryHostDuplicate, "hostname", why));
                 continue;
             }
-            add(object, &host, bound, &selector, action, &shown, &mut translation);
+            let passed_on = bound.is_tls && shown.is_asked && host.has_server_name();
+            let passed_on = passed_on.then(|| tcp_mapping::in_place_of(object, &host.host, bound, view, settings));
+            if let Some(mapping) = passed_on.flatten() {
+                let why = format!(
+                    "on Listener {}/{} connections for {} are passed on by {mapping}",
+                    bound.object.namespace, bound.object.name, host.host
+                );
+                problems.tell(Problem::new(Code::EmissaryHostGivesWay, "hostname", why));
+                continue;
+            }
+            let rival = of_same_server_name(object, &host, bound, &shown, view, settings);
+            if let Some(first) = &rival {
+                let why = format!(
+                    "Host {}/{} is older, has the same name in the TLS handshake, and another certificate or other settings of TLS",
+                    first.namespace, first.name
+                );
+                problems.tell(Problem::new(Code::EmissaryHostTls, "hostname", why));
+            }
+            let asked = Asked { selector: &selector, action, shown: &shown, is_closed: rival.is_some() };
+            add(object, &host, bound, &asked, &mut translation);
         }
         if !is_bound {
             let why = match listeners.served.len() {
@@ -68,23 +95,47 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
     translation.sorted()
 }
 
+/// What a Host asks for on each of its Listeners.
+struct Asked<'h> {
+    selector: &'h Option<Labels>,
+    action: Option<InsecureAction>,
+    shown: &'h tls::Shown,
+    /// Whether its TLS is not served here, because another Host's is.
+    is_closed: bool,
+}
+
 /// What a Host has on a Listener.
 fn add(
     object: &emissary::Host,
-    host: &Host,
+    name: &Hostname,
     bound: &BoundListener,
-    selector: &Option<Labels>,
-    action: Option<InsecureAction>,
-    shown: &tls::Shown,
+    asked: &Asked<'_>,
     translation: &mut Translation,
 ) {
-    let listener = bound.id.clone();
+    let Asked { selector, action, shown, is_closed } = *asked;
+    let (listener, host) = (bound.id.clone(), name.host.clone());
+    let is_whole = name.is_host();
+    let (labels, exposure) = (selector.clone(), bound.exposure(action));
+    let selector = RouteSelector { listener: listener.clone(), host: host.clone(), pool: POOL, labels, exposure };
+    let part = |selector: Option<RouteSelector>, in_wider: bool| {
+        let condition = name.condition.clone()?;
+        let (listener, host, precedence) = (listener.clone(), host.clone(), precedence(&object.meta, 0));
+        let origin = translation.subject.at("spec.hostname");
+        Some(ConditionalHost { listener, host, condition, selector, in_wider, precedence, origin })
+    };
     if bound.is_tls {
         let mode = match (&shown.termination, shown.is_asked) {
-            (Some(termination), _) => TlsMode::Http(termination.clone()),
-            // Its connections are closed: they are none of a wider Host's, which may ask less of clients.
-            (None, true) => TlsMode::Tcp(tls::closed()),
             (None, false) => return,
+            (Some(termination), _) if !is_closed => TlsMode::Http(termination.clone()),
+            // Its connections are closed: they are none of a wider Host's, which may ask less of clients.
+            (None, true) if is_whole && !is_closed => TlsMode::Tcp(tls::closed()),
+            // Connections for its name are not its own, but its requests are.
+            _ if !is_whole => {
+                translation.conditional =
+                    part(None, true).into_iter().chain(take(&mut translation.conditional)).collect();
+                return;
+            }
+            _ => return,
         };
         translation.tls.push(TlsPiece {
             listener: listener.clone(),
@@ -99,11 +150,17 @@ fn add(
             return;
         }
     }
-    translation.hosts.push((listener.clone(), host.clone()));
-    let (host, labels, exposure) = (host.clone(), selector.clone(), bound.exposure(action));
-    let mut selectors = std::mem::take(&mut translation.selectors).into_vec();
-    selectors.push(RouteSelector { listener, host, pool: POOL, labels, exposure });
-    translation.selectors = selectors.into();
+    if is_whole {
+        translation.hosts.push((listener, host));
+        translation.selectors = take(&mut translation.selectors).into_iter().chain([selector]).collect();
+        return;
+    }
+    // In plaintext there is always a virtual host that has its requests: the one for every name, if there is no other.
+    if !bound.is_tls {
+        translation.hosts.push((listener.clone(), Host::Any));
+    }
+    let part = part(Some(selector), !bound.is_tls);
+    translation.conditional = take(&mut translation.conditional).into_iter().chain(part).collect();
 }
 
 /// The hostname as it is written; `*` if absent.
@@ -111,26 +168,89 @@ pub fn written_name(object: &emissary::Host) -> &str {
     object.spec.hostname.ok().and_then(Option::as_deref).filter(|name| !name.is_empty()).unwrap_or("*")
 }
 
-fn name(object: &emissary::Host, problems: &mut Problems<'_>) -> Option<Host> {
+/// The hostname; nothing if it is none.
+fn hostname_of(object: &emissary::Host) -> Option<Hostname> {
+    hostname::parse(written_name(object)).ok()
+}
+
+/// The name that clients ask for in a TLS handshake, as Hosts are found by it.
+pub fn server_name(object: &emissary::Host) -> String {
+    hostname_of(object).map_or_else(|| written_name(object).to_owned(), |name| name.without_port())
+}
+
+fn name(object: &emissary::Host, problems: &mut Problems<'_>) -> Option<Hostname> {
     problems.read("hostname", &object.spec.hostname)?;
-    let text = written_name(object);
-    let found = match hostname::parse(text) {
-        Ok(found) if found.is_host() => Ok(found.host),
-        Ok(_) => {
-            Err(format!("a Host for `{text}` is not served yet: write a name, `*.` and a name, or `*`, without a port"))
-        }
-        Err(why) => Err(why),
-    };
+    let found = hostname::parse(written_name(object));
     problems.parsed(found.map_err(|why| Problem::new(Code::EmissaryHostname, "hostname", why)))
 }
 
-/// An older Host of this name that a Listener binds.
-fn older(object: &emissary::Host, bound: &BoundListener, view: &mut impl EmissaryView) -> Option<ObjectRef> {
+/// What clients of a Host are shown: nothing, where only a part of its names is known.
+fn shown(
+    object: &emissary::Host,
+    name: &Hostname,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) -> tls::Shown {
+    let shown = tls::shown(object, &name.host, view, settings, problems);
+    if !shown.is_asked || name.has_server_name() {
+        return shown;
+    }
+    let why = format!(
+        "proxies choose a certificate by a whole name, or by `*.` and a name: over TLS, requests for {name} answer 503; write `*.` and a name"
+    );
+    problems.tell(Problem::new(Code::EmissaryHostTls, "hostname", why));
+    tls::Shown { termination: None, ..shown }
+}
+
+/// The older Hosts with this name in a TLS handshake, whatever their ports, that a Listener binds.
+fn older_hosts(
+    object: &emissary::Host,
+    bound: &BoundListener,
+    view: &mut impl EmissaryView,
+) -> Vec<Arc<emissary::Host>> {
     let own = precedence(&object.meta, 0);
-    let others = view.hosts_named(written_name(object)).into_iter();
+    let others = view.hosts_named(&server_name(object)).into_iter();
     let others = others.filter(|other| precedence(&other.meta, 0) < own && bound.binding.includes(&other.meta));
-    let first = others.min_by(|a, b| precedence(&a.meta, 0).cmp(&precedence(&b.meta, 0)))?;
-    Some(ObjectRef::new(kind::HOST, first.meta.namespace.clone(), first.meta.name.clone()))
+    let mut others: Vec<_> = others.collect();
+    others.sort_by_key(|other| precedence(&other.meta, 0));
+    others
+}
+
+fn reference(object: &emissary::Host) -> ObjectRef {
+    ObjectRef::new(kind::HOST, object.meta.namespace.clone(), object.meta.name.clone())
+}
+
+/// An older Host of this hostname that a Listener binds.
+fn older(
+    object: &emissary::Host,
+    name: &Hostname,
+    bound: &BoundListener,
+    view: &mut impl EmissaryView,
+) -> Option<ObjectRef> {
+    let others = older_hosts(object, bound, view);
+    others.iter().find(|other| hostname_of(other).as_ref() == Some(name)).map(|other| reference(other))
+}
+
+/// An older Host with another port that decides about TLS of the same name, and says something else.
+fn of_same_server_name(
+    object: &emissary::Host,
+    name: &Hostname,
+    bound: &BoundListener,
+    own: &tls::Shown,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+) -> Option<ObjectRef> {
+    if !bound.is_tls || !own.is_asked || !name.has_server_name() {
+        return None;
+    }
+    let decides = older_hosts(object, bound, view).into_iter().find_map(|other| {
+        let other_name = hostname_of(&other)?;
+        let subject = reference(&other);
+        let shown = tls::shown(&other, &other_name.host, view, settings, &mut Problems::new(&subject));
+        shown.termination.map(|termination| (subject, termination))
+    });
+    decides.filter(|(_, termination)| own.termination.as_ref() != Some(termination)).map(|(other, _)| other)
 }
 
 /// The labels of the Mappings that it takes.

@@ -7,7 +7,7 @@ use model::{
     Fqdn, Host,
     route::{HostCondition, HostNames},
 };
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// A host name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,28 @@ impl Hostname {
     /// Whether a virtual host can be for exactly these names.
     pub fn is_host(&self) -> bool {
         HostCondition::of(&self.host) == self.condition
+    }
+
+    /// Whether clients ask for exactly these names in a TLS handshake, which knows no ports and no parts of labels.
+    pub fn has_server_name(&self) -> bool {
+        self.condition.as_ref().is_none_or(|condition| {
+            matches!(condition.names, HostNames::Any | HostNames::Exact(_) | HostNames::Below(_))
+        })
+    }
+
+    /// The names, for any port.
+    pub fn without_port(&self) -> String {
+        let Some(condition) = &self.condition else { return self.host.to_string() };
+        HostCondition { port: None, ..condition.clone() }.to_string()
+    }
+}
+
+impl fmt::Display for Hostname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.condition {
+            Some(condition) => condition.fmt(f),
+            None => self.host.fmt(f),
+        }
     }
 }
 
@@ -120,6 +142,21 @@ mod tests {
             [("*", true), ("a.b", true), ("*.b", true), ("*a.b", false), ("a.*", false), ("a.b:80", false)]
         {
             assert_eq!(parse(text).map(|found| found.is_host()), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_handshake_has_whole_names_and_no_ports() {
+        for (text, name, expected) in [
+            ("*", "*", true),
+            ("*:80", "*", true),
+            ("a.b:80", "a.b", true),
+            ("*.b:80", "*.b", true),
+            ("*a.b", "*a.b", false),
+            ("a.*:80", "a.*", false),
+        ] {
+            let found = parse(text).map(|found| (found.without_port(), found.has_server_name()));
+            assert_eq!(found, Ok((name.to_owned(), expected)), "{text}");
         }
     }
 }

@@ -145,7 +145,7 @@ pub trait EmissaryView: View {
     /// Whether there is a Host of this instance, be it usable or not.
     fn has_hosts(&mut self) -> bool;
 
-    /// The Hosts with this hostname, as it is written.
+    /// The Hosts with this hostname, with any port or none.
     fn hosts_named(&mut self, hostname: &str) -> Vec<Arc<emissary::Host>>;
 
     /// The resolver of this name in a namespace.

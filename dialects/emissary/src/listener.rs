@@ -270,6 +270,13 @@ pub fn translate(object: &emissary::Listener, view: &mut impl EmissaryView, sett
         if bound.is_http && !view.has_hosts() {
             default_host(object, bound, view, settings, &mut translation);
         }
+        if !bound.is_http && !view.tcp_plan().ports.contains_key(&bound.port) {
+            let why = format!(
+                "No matching Hosts/TCPMappings found, disabling! No TCPMapping has port {}, so its connections are ended",
+                bound.port
+            );
+            problems.tell(Problem::new(Code::EmissaryListenerUnused, "port", why));
+        }
     }
     translation.verdicts = problems.into_verdicts();
     translation.sorted()

@@ -15,7 +15,7 @@ use crate::{
     precedence,
 };
 use kinds::{
-    emissary::{TcpMapping, tcp_mapping::TcpMappingSpec},
+    emissary::{self, TcpMapping, tcp_mapping::TcpMappingSpec},
     kind,
 };
 use model::{
@@ -259,6 +259,26 @@ fn place(
         origin: subject.at("spec.port"),
     });
     Ok((listener, claim))
+}
+
+/// The TCPMapping that has the connections of a Host on a Listener, where it is in the namespace of the Host: the Host gives way.
+pub(crate) fn in_place_of(
+    object: &emissary::Host,
+    name: &Host,
+    bound: &BoundListener,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+) -> Option<ObjectRef> {
+    let key = TcpKey { port: bound.port, host: Some(name.clone()) };
+    let plan = view.tcp_plan();
+    let first = plan.groups.get(&key)?.first()?;
+    if first.namespace != object.meta.namespace || !termination::is_hosts_owner(&first.namespace, name, view) {
+        return None;
+    }
+    let mapping = view.tcp_mapping(first)?;
+    let address = address(&mapping.spec, settings, &mut Problems::new(first)).unwrap_or(settings.address);
+    let (listener, _) = place(&mapping, &key, address, &plan, &view.listeners(), settings).ok()?;
+    (listener == bound.id).then(|| first.clone())
 }
 
 /// TCPMappings that share the connections of one port and host.

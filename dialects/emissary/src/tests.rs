@@ -77,7 +77,7 @@ impl EmissaryView for Objects {
     }
 
     fn hosts_named(&mut self, hostname: &str) -> Vec<Arc<Host>> {
-        self.hosts.iter().filter(|host| host::written_name(host) == hostname).cloned().collect()
+        self.hosts.iter().filter(|host| host::server_name(host) == hostname).cloned().collect()
     }
 
     fn resolver(&mut self, _: &str, _: &str) -> Option<Resolver> {

@@ -111,6 +111,12 @@ impl ClusterOverrides {
                     put("health-path", format_args!("{path}"));
                     put("health-host", format_args!("{}", host.as_str()));
                 }
+                Probe::Grpc { service, host } => {
+                    put("health-grpc", format_args!("{service}"));
+                    if let Some(host) = host {
+                        put("health-host", format_args!("{}", host.as_str()));
+                    }
+                }
                 Probe::Tcp => put("health", format_args!("tcp")),
             }
             put("health-times", format_args!("{}ns {}ns", interval.as_nanos(), timeout.as_nanos()));
@@ -202,6 +208,10 @@ mod tests {
         Probe::Http { path: Path::root().into(), host: HeaderValue::parse("a").expect("a value"), statuses }
     }
 
+    fn grpc(service: &str, host: Option<&str>) -> Probe {
+        Probe::Grpc { service: service.into(), host: host.map(|host| HeaderValue::parse(host).expect("a value")) }
+    }
+
     fn health() -> HealthCheck {
         HealthCheck {
             probe: http(Vec::new()),
@@ -263,6 +273,9 @@ mod tests {
                 ..plain.clone()
             },
             ClusterOverrides { health: Some(HealthCheck { probe: Probe::Tcp, ..health() }), ..plain.clone() },
+            ClusterOverrides { health: Some(HealthCheck { probe: grpc("", None), ..health() }), ..plain.clone() },
+            ClusterOverrides { health: Some(HealthCheck { probe: grpc("a", None), ..health() }), ..plain.clone() },
+            ClusterOverrides { health: Some(HealthCheck { probe: grpc("a", Some("b")), ..health() }), ..plain.clone() },
             ClusterOverrides { health_port: Some(81), ..plain.clone() },
             ClusterOverrides { max_retries: Some(81), ..plain.clone() },
             ClusterOverrides { client_certificate: Some(secret("a", "b")), ..plain.clone() },

@@ -5,7 +5,7 @@
 //! condition names one.
 
 use crate::{Fqdn, Host, Regex};
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, cmp::Reverse, fmt, sync::Arc};
 
 /// A condition about the host of a request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +58,33 @@ impl HostCondition {
         }
     }
 
+    /// What requests fulfil that fulfil both.
+    pub fn and(&self, other: &Self) -> Overlap {
+        let port = match (self.port, other.port) {
+            (Some(one), Some(two)) if one != two => return Overlap::Never,
+            (one, two) => one.or(two),
+        };
+        match self.names.and(&other.names) {
+            NameOverlap::Never => Overlap::Never,
+            NameOverlap::Names(names) => Overlap::One(Self { names, port }),
+            NameOverlap::Both => Overlap::Both,
+        }
+    }
+
+    /// How specific it is, where several are tried in turn: the smallest comes first. Whole names come before those of which the end
+    /// is known, then those of which the beginning is; the longer text before the shorter one, and a port before any port.
+    pub fn specificity(&self) -> impl Ord + '_ {
+        let class = match &self.names {
+            HostNames::Exact(_) => 0,
+            HostNames::Below(_) | HostNames::Suffix(_) => 1,
+            HostNames::Prefix(_) => 2,
+            HostNames::Regex(_) => 3,
+            HostNames::Any => 4,
+        };
+        let length = self.names.suffix().map_or(self.bytes(), |text| text.len());
+        (class, Reverse(length), Reverse(self.port.is_some()), self)
+    }
+
     /// A pattern for the whole of what a request names as its host, with or without a port.
     pub fn pattern(&self) -> String {
         let name = match &self.names {
@@ -81,6 +108,69 @@ impl HostCondition {
             HostNames::Exact(name) | HostNames::Below(name) => name.as_str().len(),
             HostNames::Suffix(text) | HostNames::Prefix(text) => text.len(),
             HostNames::Regex(regex) => regex.as_str().len(),
+        }
+    }
+}
+
+/// What is left of two conditions that hold at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// No request fulfils both.
+    Never,
+    /// One that says as much as both.
+    One(HostCondition),
+    /// Both have to be compared.
+    Both,
+}
+
+enum NameOverlap {
+    Never,
+    Names(HostNames),
+    Both,
+}
+
+impl HostNames {
+    /// The text that all names end with, if that is all that is said of them.
+    fn suffix(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Below(name) => Some(format!(".{name}").into()),
+            Self::Suffix(text) => Some((&**text).into()),
+            Self::Any | Self::Exact(_) | Self::Prefix(_) | Self::Regex(_) => None,
+        }
+    }
+
+    /// Whether a name is among them; `None` where that takes a pattern to say.
+    fn has(&self, name: &str) -> Option<bool> {
+        Some(match self {
+            Self::Any => true,
+            Self::Exact(own) => own.as_str() == name,
+            Self::Below(above) => is_below(name, above.as_str()),
+            Self::Suffix(text) => name.len() > text.len() && name.ends_with(&**text),
+            Self::Prefix(text) => name.len() > text.len() && name.starts_with(&**text),
+            Self::Regex(_) => return None,
+        })
+    }
+
+    fn and(&self, other: &Self) -> NameOverlap {
+        let narrower = |one: &Self, two: &Self, is_narrower: bool, is_wider: bool| match (is_narrower, is_wider) {
+            (true, _) => NameOverlap::Names(one.clone()),
+            (false, true) => NameOverlap::Names(two.clone()),
+            (false, false) => NameOverlap::Never,
+        };
+        match (self, other) {
+            (Self::Any, names) | (names, Self::Any) => NameOverlap::Names(names.clone()),
+            (Self::Exact(name), names) | (names, Self::Exact(name)) => match names.has(name.as_str()) {
+                Some(true) => NameOverlap::Names(Self::Exact(name.clone())),
+                Some(false) => NameOverlap::Never,
+                None => NameOverlap::Both,
+            },
+            (Self::Prefix(one), Self::Prefix(two)) => {
+                narrower(self, other, one.starts_with(&**two), two.starts_with(&**one))
+            }
+            (one, two) => match (one.suffix(), two.suffix()) {
+                (Some(a), Some(b)) => narrower(one, two, a.ends_with(&*b), b.ends_with(&*a)),
+                _ => NameOverlap::Both,
+            },
         }
     }
 }
@@ -133,6 +223,59 @@ mod tests {
             assert!(!HostCondition { port: Some(80), ..condition }.is_implied(&host(of)), "a port is never implied");
         }
         assert_eq!(HostCondition::of(&Host::Any), None);
+    }
+
+    fn condition(text: &str) -> HostCondition {
+        let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, port.parse().ok()));
+        let names = match (name.strip_prefix('*'), name.strip_suffix('*')) {
+            (Some(""), _) => HostNames::Any,
+            (Some(rest), _) if rest.starts_with('.') => HostNames::Below(Fqdn::parse(&rest[1..]).expect("a name")),
+            (Some(rest), _) => HostNames::Suffix(rest.into()),
+            (None, Some(rest)) => HostNames::Prefix(rest.into()),
+            (None, None) => HostNames::Exact(Fqdn::parse(name).expect("a name")),
+        };
+        HostCondition { names, port }
+    }
+
+    #[test]
+    fn two_conditions_are_the_narrower_one_or_none_or_both() {
+        for (one, two, expected) in [
+            ("a.b.test", "a.b.test", "a.b.test"),
+            ("a.b.test", "c.b.test", "never"),
+            ("a.b.test", "*.b.test", "a.b.test"),
+            ("b.test", "*.b.test", "never"),
+            ("bar.test", "*bar.test", "never"),
+            ("foobar.test", "*bar.test", "foobar.test"),
+            ("foo.test", "foo.*", "foo.test"),
+            ("*.b.test", "*.test", "*.b.test"),
+            ("*b.test", "*.test", "*b.test"),
+            ("*b.test", "*c.test", "never"),
+            ("*b.test", "*ab.test", "*ab.test"),
+            ("foo.*", "fo*", "foo.*"),
+            ("foo.*", "bar.*", "never"),
+            ("foo.*", "*.test", "both"),
+            ("*", "foo.*", "foo.*"),
+            ("*:80", "foo.*", "foo.*:80"),
+            ("a.test:80", "a.test:81", "never"),
+            ("a.test:80", "*.test", "a.test:80"),
+        ] {
+            let shown = |overlap: Overlap| match overlap {
+                Overlap::Never => "never".to_owned(),
+                Overlap::One(condition) => condition.to_string(),
+                Overlap::Both => "both".to_owned(),
+            };
+            let (one, two) = (condition(one), condition(two));
+            assert_eq!(shown(one.and(&two)), expected, "{one} and {two}");
+            assert_eq!(shown(two.and(&one)), expected, "{two} and {one}");
+        }
+    }
+
+    #[test]
+    fn the_more_specific_is_tried_first() {
+        let order = ["a.b.test:80", "*-api.b.test", "*.b.test:80", "*b.test", "*test", "foo.bar*", "foo*", "*:80"];
+        let mut sorted: Vec<_> = order.iter().rev().map(|text| condition(text)).collect();
+        sorted.sort_by(|one, two| one.specificity().cmp(&two.specificity()));
+        assert_eq!(sorted.iter().map(ToString::to_string).collect::<Vec<_>>(), order);
     }
 
     #[test]

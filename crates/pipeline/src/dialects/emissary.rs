@@ -244,7 +244,7 @@ impl Index for TlsContextsByHost {
     }
 }
 
-/// Hosts by their hostnames, as they are written.
+/// Hosts by their hostnames, without ports.
 pub struct HostsByName;
 
 impl Index for HostsByName {
@@ -253,7 +253,7 @@ impl Index for HostsByName {
     const NAME: &'static str = "by hostname";
 
     fn keys(_: &ObjectRef, host: &EmissaryObject<Host>) -> impl IntoIterator<Item = Arc<str>> {
-        [host::written_name(&host.object).into()]
+        [host::server_name(&host.object).into()]
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! In: translations. Out: rows of routes that other hosts repeat. How many may be repeated is decided in [`assemble`].
 
-use super::{ListenersWithWildcards, contribute, has_many_routes};
+use super::{ListenersWithWildcards, conditional, contribute, has_many_routes};
 use crate::{
     isolation,
     ports::ActiveListeners,
@@ -72,6 +72,7 @@ impl Derived for CatchAll {
             }
         }
         let mut assembled = contributions.assemble();
+        conditional::insert(&key, &mut assembled, reads);
         if is_plaintext(listener, reads) && reads.get::<ListenersWithWildcards>(listener).is_some() {
             assembled.lost.extend(catch_all::too_long(&assembled.host.routes));
             assembled.lost.sort();

@@ -134,7 +134,14 @@ fn aggression(dice: &mut Dice) -> Aggression {
 
 fn health(dice: &mut Dice) -> HealthCheck {
     HealthCheck {
-        probe: if dice.one_in(4) { Probe::Tcp } else { request(dice) },
+        probe: match (dice.one_in(4), dice.one_in(4)) {
+            (true, _) => Probe::Tcp,
+            (false, true) => {
+                let host = dice.one_in(2).then(|| dice.header_value());
+                Probe::Grpc { service: dice.text().into(), host }
+            }
+            (false, false) => request(dice),
+        },
         interval: dice.span().max(Duration::from_secs(1)),
         timeout: dice.span(),
         unhealthy: dice.between(1, u32::MAX),

@@ -97,7 +97,9 @@ const MAPPING: &[(&str, Make)] = &[
         dice.list(2, |dice| {
             let statuses = dice.list(2, |dice| json!({ "min": dice.number(&[200]), "max": dice.number(&[299]) }));
             let http = json!({ "path": dice.any(&["/healthz"]), "hostname": dice.any(&["h"]), "expected_statuses": statuses });
-            json!({ "interval": dice.duration(), "timeout": dice.duration(), "healthy_threshold": dice.number(&[1]), "health_check": { "http": http } })
+            let grpc = json!({ "upstream_name": dice.any(&["web"]), "authority": dice.any(&["h"]) });
+            let request = if dice.roll(2) == 0 { json!({ "http": http }) } else { json!({ "grpc": grpc }) };
+            json!({ "interval": dice.duration(), "timeout": dice.duration(), "healthy_threshold": dice.number(&[1]), "health_check": request })
         })
     }),
     ("dns_type", |dice| dice.any(&["strict_dns", "logical_dns"])),
@@ -216,7 +218,20 @@ fn host(dice: &mut Dice, number: usize) -> Value {
             ("acmeProvider", |dice| json!({ "authority": dice.any(&["none", "https://acme.example.com"]) })),
         ],
     );
-    spec["hostname"] = dice.any(&[own.as_str(), own.as_str(), "*", "*.example.com", "*x.example.com", "a.example.com"]);
+    let port = format!("{own}:9000");
+    spec["hostname"] = dice.any(&[
+        own.as_str(),
+        own.as_str(),
+        port.as_str(),
+        "*",
+        "*.example.com",
+        "*x.example.com",
+        "a.example.com",
+        "a.example.com:8443",
+        "*:9000",
+        "*org",
+        "goo*",
+    ]);
     spec["requestPolicy"] = json!({ "insecure": { "action": dice.any(&["Route", "Redirect", "Reject"]) } });
     spec
 }

@@ -2,7 +2,7 @@
 
 use super::Work;
 use crate::{EmissaryView, Problem};
-use kinds::emissary::mapping::health_check::{HealthCheck as Written, HttpHealthCheck};
+use kinds::emissary::mapping::health_check::{GrpcHealthCheck, HealthCheck as Written, HttpHealthCheck};
 use model::{
     Code, HeaderValue,
     cluster::{HealthCheck, Probe},
@@ -14,8 +14,12 @@ use std::time::Duration;
 /// The longest interval and timeout.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The check that is made: the first over HTTP. Checks that are not are told; endpoints count as healthy without them.
-pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<HealthCheck> {
+/// The longest name of a gRPC service.
+const LONGEST_SERVICE: usize = 1024;
+
+/// The check that is made: the first that is valid, since Envoy makes one. Those that are not made are told; endpoints count as healthy
+/// without them.
+pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>, is_grpc: bool) -> Option<HealthCheck> {
     let checks = &work.object.spec.health_checks;
     for fault in checks.faults() {
         work.problems.tell(Problem::new(Code::MappingPolicy, "health_checks", fault.to_string()));
@@ -23,10 +27,10 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<HealthC
     let mut found = None;
     for (index, written) in checks.good() {
         let field = format!("health_checks[{index}]");
-        match one(&field, written) {
+        match one(&field, written, is_grpc) {
             Ok(_) if found.is_some() => {
-                let why = "one health check is made; this one is not served yet";
-                work.problems.tell(Problem::new(Code::EmissaryNotServed, &field, why));
+                let why = "a proxy makes one health check of a service: this one is not made";
+                work.problems.tell(Problem::new(Code::MappingPolicy, &field, why));
             }
             Ok(check) => found = Some(check),
             Err(problem) => work.problems.tell(problem),
@@ -35,15 +39,16 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<HealthC
     found
 }
 
-fn one(field: &str, written: &Written) -> Result<HealthCheck, Problem> {
+fn one(field: &str, written: &Written, is_grpc: bool) -> Result<HealthCheck, Problem> {
     let no = |name: &str, why: String| Problem::new(Code::MappingPolicy, &format!("{field}.{name}"), why);
     let request = written.health_check.get().map_err(|fault| no("health_check", fault.why.to_string()))?;
-    let http = match request.as_deref().map(|request| (&request.http, &request.grpc)) {
-        Some((Some(http), None)) => http,
-        Some((None, Some(_))) => {
-            let why = "health checks over gRPC are not served yet";
-            return Err(Problem::new(Code::EmissaryNotServed, &format!("{field}.health_check.grpc"), why));
+    let probe = match request.as_deref().map(|request| (&request.http, &request.grpc)) {
+        Some((Some(http), None)) => over_http(field, http)?,
+        Some((None, Some(_))) if !is_grpc => {
+            let why = "a health check over gRPC needs `grpc: true`, since gRPC is HTTP/2; it is not made".to_owned();
+            return Err(no("health_check.grpc", why));
         }
+        Some((None, Some(grpc))) => over_grpc(field, grpc)?,
         _ => return Err(no("health_check", "must have exactly one of http and grpc".to_owned())),
     };
     let span = |name: &str, text: Option<&str>, default: u64| match text.filter(|text| !text.is_empty()) {
@@ -61,7 +66,7 @@ fn one(field: &str, written: &Written) -> Result<HealthCheck, Problem> {
         Some(value) => u32::try_from(value).map_err(|_| no(name, format!("must be above 0, not {value}"))),
     };
     Ok(HealthCheck {
-        probe: probe(field, http)?,
+        probe,
         interval: span("interval", written.interval.as_deref(), 5)?.max(Duration::from_secs(1)),
         timeout: span("timeout", written.timeout.as_deref(), 3)?,
         unhealthy: count("unhealthy_threshold", written.unhealthy_threshold, 2)?,
@@ -69,7 +74,21 @@ fn one(field: &str, written: &Written) -> Result<HealthCheck, Problem> {
     })
 }
 
-fn probe(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
+/// The question whether a service is serving. Without a name it would be about the server as a whole.
+fn over_grpc(field: &str, grpc: &GrpcHealthCheck) -> Result<Probe, Problem> {
+    let no =
+        |name: &str, why: String| Problem::new(Code::MappingPolicy, &format!("{field}.health_check.grpc.{name}"), why);
+    let service = grpc.upstream_name.as_deref().filter(|name| !name.is_empty());
+    let service = service.ok_or_else(|| no("upstream_name", "upstream_name is missing".to_owned()))?;
+    if service.len() > LONGEST_SERVICE {
+        return Err(no("upstream_name", format!("must have at most {LONGEST_SERVICE} bytes")));
+    }
+    let host = grpc.authority.as_deref().filter(|host| !host.is_empty());
+    let host = host.map(HeaderValue::parse).transpose().map_err(|error| no("authority", error.to_string()))?;
+    Ok(Probe::Grpc { service: service.into(), host })
+}
+
+fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
     let at = |name: &str| format!("{field}.health_check.http.{name}");
     let no = |name: &str, why: String| Problem::new(Code::MappingPolicy, &at(name), why);
     if !http.add_request_headers.is_empty() || !http.remove_request_headers.is_empty() {

@@ -10,10 +10,10 @@ use kinds::{
     },
 };
 use model::{
-    ClusterId, Code, HeaderName, Timeout,
+    ClusterId, Code, EndpointsId, HeaderName, Timeout,
     cluster::{
-        Backend, CircuitBreakers, ClusterOverrides, DnsAddresses, DnsLookup, Keepalive, LoadBalancing, Protocol,
-        TrustedCa, Validation,
+        Backend, CircuitBreakers, ClusterOverrides, Discovery, DnsAddresses, DnsLookup, Keepalive, LoadBalancing,
+        Protocol, TrustedCa, Validation,
     },
     route::{Hash, HashOf, Path},
     timeout::parse_duration,
@@ -53,7 +53,7 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>, target: Option<&T
     let own = balancer.map(|balancer| balance(work.problems, balancer));
     let (balance, hash) = own.or_else(|| defaults.balance.clone()).unwrap_or_default();
     let keepalive = keepalive(work.problems, &spec.keepalive).or(defaults.keepalive).unwrap_or_default();
-    let health = health::read(work);
+    let health = health::read(work, is_grpc);
     let (stats_name, tag) = names(work);
     let target = target?;
     let dns = dns(work, target);
@@ -231,7 +231,16 @@ fn names(work: &mut Work<'_, '_, impl EmissaryView>) -> (Option<Arc<str>>, Optio
     (stats_name, tag.map(|tag| (&**tag).into()))
 }
 
-/// How a name in DNS is looked up. The endpoints of a Service are known without DNS.
+/// The address that a Service of type ExternalName is, if it is not a name in DNS; nothing for other Services.
+fn external_name(id: &EndpointsId, view: &mut impl EmissaryView) -> Option<Option<IpAddr>> {
+    let service = view.service(&id.namespace, &id.service)?;
+    match service.cluster(id.port, id.transport)?.discovery {
+        Discovery::Dns(targets) => Some(targets.first().and_then(|target| target.host.parse().ok())),
+        Discovery::Endpoints | Discovery::WeightedEndpoints => None,
+    }
+}
+
+/// How a name in DNS is looked up. The endpoints of a Service are known without DNS, unless it leads to a name itself.
 fn dns(work: &mut Work<'_, '_, impl EmissaryView>, target: &Target) -> DnsLookup {
     let MappingSpec { dns_type, respect_dns_ttl, enable_ipv4, enable_ipv6, .. } = &work.object.spec;
     let kind = work.problems.optional("dns_type", dns_type);
@@ -248,7 +257,12 @@ fn dns(work: &mut Work<'_, '_, impl EmissaryView>, target: &Target) -> DnsLookup
         }
     };
     let defaults = &work.defaults;
-    let Backend::Outside(outside) = &target.backend else {
+    let address = match &target.backend {
+        Backend::Outside(outside) => Some(outside.address()),
+        Backend::Service(id) => external_name(id, work.view),
+        Backend::Services(_) | Backend::Extension(_) => None,
+    };
+    let Some(address) = address else {
         let set = [("dns_type", kind.is_some()), ("respect_dns_ttl", respect_ttl.is_some())];
         let families = [("enable_ipv4", v4.is_some()), ("enable_ipv6", v6.is_some())];
         for (field, _) in set.into_iter().chain(families).filter(|(_, is_set)| *is_set) {
@@ -256,7 +270,7 @@ fn dns(work: &mut Work<'_, '_, impl EmissaryView>, target: &Target) -> DnsLookup
         }
         return DnsLookup::default();
     };
-    let addresses = match (outside.address(), v4.unwrap_or(defaults.ipv4), v6.unwrap_or(defaults.ipv6)) {
+    let addresses = match (address, v4.unwrap_or(defaults.ipv4), v6.unwrap_or(defaults.ipv6)) {
         (Some(IpAddr::V4(_)), ..) => DnsAddresses::V4,
         (Some(IpAddr::V6(_)), ..) => DnsAddresses::V6,
         (None, true, true) => DnsAddresses::Auto,

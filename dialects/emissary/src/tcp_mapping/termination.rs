@@ -36,8 +36,7 @@ pub(super) fn of(
     let is_near =
         |meta: &Meta| settings.cross_namespace || meta.namespace == *own || *meta.namespace == *settings.namespace;
     let text = name.to_string();
-    let exact = oldest(view.hosts_named(&text));
-    let is_hosts_owner = exact.is_some_and(|host| host.meta.namespace == *own);
+    let is_hosts_owner = is_hosts_owner(own, name, view);
     for hostname in around(&text) {
         let hosts = view.hosts_named(&hostname).into_iter().filter(|host| is_near(&host.meta)).collect();
         let Some(found) = oldest(hosts) else { continue };
@@ -81,6 +80,11 @@ pub(super) fn of(
         decryption.termination = Some(termination);
     }
     decryption
+}
+
+/// Whether the Host of exactly this name, if there is one, is of a namespace.
+pub(super) fn is_hosts_owner(namespace: &str, name: &Host, view: &mut impl EmissaryView) -> bool {
+    oldest(view.hosts_named(&name.to_string())).is_some_and(|host| *host.meta.namespace == *namespace)
 }
 
 fn oldest(hosts: Vec<std::sync::Arc<emissary::Host>>) -> Option<std::sync::Arc<emissary::Host>> {
