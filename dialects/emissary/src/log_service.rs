@@ -22,6 +22,8 @@ use model::{
 };
 use std::{collections::BTreeMap, time::Duration};
 
+/// The name of the log, as in Emissary.
+const LOG_NAME: &str = "logservice";
 /// Seconds after which entries are sent where nothing is said, and the most.
 const FLUSH_SECONDS: (i64, i64) = (1, 3600);
 /// Bytes after which entries are sent where nothing is said, and the most: each thread of a proxy holds so many.
@@ -120,8 +122,13 @@ fn read(spec: &LogServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryView>)
         reading.problems.no_effect("driver_config.additional_log_headers", "a TCP connection has no headers");
     }
     let extension = called?.extension(true, said, reading.view);
-    let server =
-        AccessLogServer { extension, flush_after: Duration::from_secs(seconds?), flush_bytes: bytes?, headers };
+    let server = AccessLogServer {
+        log_name: LOG_NAME.into(),
+        extension,
+        flush_after: Duration::from_secs(seconds?),
+        flush_bytes: bytes?,
+        headers,
+    };
     Some((driver, server))
 }
 

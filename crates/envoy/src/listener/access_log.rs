@@ -1,4 +1,5 @@
-//! Where requests are written down: Envoy's own line, another one, or JSON with chosen fields; and [who](servers) is sent an entry besides.
+//! Where requests are written down: Envoy's own line, another one, or JSON with chosen fields; and the servers that are sent an entry
+//! besides.
 
 pub mod format;
 mod servers;

@@ -67,6 +67,8 @@ pub struct AccessLogServers {
 /// served all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AccessLogServer {
+    /// The name of the log, which it may tell logs apart by; not empty.
+    pub log_name: Arc<str>,
     /// What it is reached at.
     pub extension: Extension,
     /// After which time entries are sent; not zero.

@@ -20,9 +20,6 @@ use envoy_api::{
 };
 use model::{HeaderName, listener::AccessLogServer};
 
-/// The name of the log, which servers may tell logs apart by.
-const LOG_NAME: &str = "logservice";
-
 /// Those that get the entries of HTTP requests.
 pub fn http(servers: &[AccessLogServer]) -> impl Iterator<Item = AccessLog> {
     servers.iter().map(|server| {
@@ -56,7 +53,7 @@ fn common(server: &AccessLogServer) -> CommonGrpcAccessLogConfig {
         ..Default::default()
     };
     CommonGrpcAccessLogConfig {
-        log_name: LOG_NAME.to_owned(),
+        log_name: server.log_name.to_string(),
         grpc_service: Some(GrpcService {
             target_specifier: Some(TargetSpecifier::EnvoyGrpc(grpc)),
             ..Default::default()
