@@ -370,6 +370,8 @@ codes! {
     9202 MappingClosed Error "the AuthService that is to be asked about requests of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
     9210 RateLimitServiceInvalid Error "the RateLimitService is not valid" "correct the field in the message; requests are not limited until then, or refused where failure_mode_deny says so";
     9211 MappingLabels Error "the labels of the Mapping are not valid" "correct the label in the message; requests of the Mapping answer 503 until then";
+    9212 TracingServiceInvalid Error "the TracingService is not valid" "correct the field in the message; requests are not traced until then, or traced without the tag in it";
+    9213 LogServiceInvalid Error "the LogService is not valid" "correct the field in the message; no log is sent to its service until then, or one without the header in it";
     9220 TcpMappingInvalid Error "the TCPMapping is not valid" "correct the field in the message; its connections are ended until then";
     9221 TcpMappingConflict Error "the TCPMapping cannot have its port, host or share" "give it another port or host, or remove what the message names";
     9222 TcpMappingTls Error "connections of the TCPMapping cannot be decrypted" "create a Host or a TLSContext for its host, with a certificate, in its namespace or in that of Sesame; connections are ended until then";

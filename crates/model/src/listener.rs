@@ -4,6 +4,7 @@
 //! connect to: one Envoy listener, with what holds for every connection and request on it. A [listener](ListenerId) is what
 //! routes and certificates are attached to; it stands on one port, and may share it with others ([`claim`]).
 
+pub mod access_log;
 pub mod authorization;
 pub mod claim;
 pub mod overrides;
@@ -16,14 +17,15 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+pub use access_log::{AccessLog, AccessLogFormat, AccessLogLevel, AccessLogServer, AccessLogServers, LoggedHeaders};
 pub use authorization::AuthorizationService;
 pub use claim::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget};
 pub use overrides::HttpOverrides;
 pub use settings::{
-    AccessLog, AccessLogFormat, AccessLogLevel, Compression, Gzip, HeadersWithUnderscores, HttpSettings, HttpVersions,
-    LocalReplyBody, RateLimitService, ServerHeader,
+    Compression, Gzip, HeadersWithUnderscores, HttpSettings, HttpVersions, LocalReplyBody, RateLimitService,
+    ServerHeader,
 };
-pub use tracing::{Percent, SpanTag, TagValue, Tracer, Tracing};
+pub use tracing::{Exporter, Percent, SpanTag, TagValue, Tracer, Tracing, Zipkin};
 
 /// Which listener, by its fleet and its name there: `ingress_http` of the shared fleet. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

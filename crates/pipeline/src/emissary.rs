@@ -8,8 +8,10 @@
 
 pub mod annotation;
 pub mod authorization;
+pub mod logs;
 pub mod rate_limits;
 pub mod told;
+pub mod tracing;
 
 use crate::{objects::Objects, settings::ForEmissary};
 use annotation::{CarriedByKey, CarriedObjects, IngressCarriers, ServiceCarriers};
@@ -183,16 +185,6 @@ macro_rules! types {
                 }
             )*
             None
-        }
-
-        /// Whether there is an object of this name for this instance, wherever it stands.
-        pub fn is_ours(key: &ObjectRef, reads: &mut Reads<'_>) -> bool {
-            $(
-                if <$type as Typed>::KINDS.contains(&key.kind) {
-                    return reads.get::<Emissary<$type>>(key).is_some();
-                }
-            )*
-            false
         }
 
         /// Gives a table a row for each object of every kind.

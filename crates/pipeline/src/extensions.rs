@@ -5,7 +5,7 @@
 //! ([`crate::FleetSettings::rate_limit_service`]); no other fleet is told of it.
 
 use crate::{
-    emissary::{authorization, rate_limits},
+    emissary::{authorization, logs, rate_limits, tracing},
     objects::Objects,
     settings::Fleets,
     view::TableView,
@@ -87,6 +87,9 @@ impl Derived for FleetExtensions {
         clusters.extend(authorization.map(|extension| extension.cluster));
         let limits = rate_limits::of_fleet(fleet, reads).and_then(|(extension, _)| extension);
         clusters.extend(limits.map(|extension| extension.cluster));
+        clusters.extend(tracing::of_fleet(fleet, reads).map(|(tracer, _)| tracer.collector.cluster));
+        let servers = logs::of_fleet(fleet, reads).unwrap_or_default();
+        clusters.extend(servers.http.iter().chain(&servers.tcp).map(|server| server.extension.cluster.clone()));
         Some(clusters)
     }
 }

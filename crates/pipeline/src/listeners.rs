@@ -6,11 +6,13 @@
 //! listener.
 
 use crate::{
+    emissary::logs,
     hosts::{Chains, ChainsByListener, TcpHosts, TcpHostsByListener, TlsHosts},
     packing, partition,
     ports::{ActiveListeners, Listeners, PortSettings, Ports, Streams},
     resources::{Resource, tcp_name},
     settings::{Bind, FleetSettings, Fleets, OwnPage, Packing, Settings},
+    tracers::Tracers,
     translations::HostKey,
     withheld::WithheldRows,
 };
@@ -182,16 +184,25 @@ fn own_page(id: &PortId, page: &OwnPage) -> Resource {
     Resource { refs, ..Resource::new(name::port(id), &message) }
 }
 
-/// The objects that ask for the listeners of a port.
+/// The objects that ask for the listeners of a port, and for what stands in them.
 fn claimants(port: &PortId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
     let listeners = reads.get::<Ports>(port).into_iter().flat_map(|port| &port.listeners);
     let rows = listeners.filter_map(|(listener, _)| reads.get::<Listeners>(listener));
     let objects = rows.filter_map(|row| row.claim.as_ref()).map(|(_, origin)| origin.object.clone());
-    objects.collect::<BTreeSet<_>>().into_iter().collect()
+    let mut objects: BTreeSet<ObjectRef> = objects.collect();
+    objects.extend(reads.get::<Tracers>(port.fleet()).and_then(|row| row.object.clone()));
+    objects.extend(logs::objects(port.fleet(), reads));
+    objects.into_iter().collect()
+}
+
+/// The cluster of who gets spans, where proxies refuse a listener that comes before it.
+fn collector(port: &Port) -> Option<Ref> {
+    let tracer = port.tracer.as_ref().filter(|tracer| tracer.exporter.needs_cluster())?;
+    Some(Ref::To(Kind::Cluster, name::cluster(&tracer.collector.cluster).into()))
 }
 
 fn plaintext(port: &Port, packing: Packing) -> Resource {
-    let refs = vec![packing::awaited(&port.id, packing)];
+    let refs = [packing::awaited(&port.id, packing)].into_iter().chain(collector(port)).collect();
     Resource { refs, ..Resource::new(name::port(&port.id), &listener::plain(port, packing)) }
 }
 
@@ -226,7 +237,7 @@ fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
     let all = || named.iter().chain(&fallback);
     let certificates: BTreeSet<&Ref> = all().flat_map(|chain| &chain.certificates).collect();
     let awaited: BTreeSet<&Ref> = all().map(|chain| &chain.awaited).collect();
-    let refs = awaited.into_iter().chain(certificates).cloned().collect();
+    let refs = awaited.into_iter().chain(certificates).cloned().chain(collector(port)).collect();
     Some(Resource { refs, ..Resource::of(name::port(&port.id), body) })
 }
 

@@ -8,6 +8,7 @@
 //! family exclude each other on one port number.
 
 use crate::{
+    emissary::logs,
     losers::Losers,
     settings::{Bind, FleetSettings, Fleets},
     tracers::Tracers,
@@ -347,7 +348,10 @@ impl Derived for PortSettings {
             PortProtocol::Http => settings.http_settings,
             PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => settings.https_settings,
         };
-        let http = row.overrides.applied(http);
+        let mut http = row.overrides.applied(http);
+        if let Some(servers) = logs::of_fleet(id.fleet(), reads) {
+            http.access_log.servers = servers;
+        }
         let tracer = match row.protocol {
             PortProtocol::Http | PortProtocol::Tls => reads.get::<Tracers>(id.fleet()).map(|row| row.tracer.clone()),
             PortProtocol::Tcp | PortProtocol::Udp => None,

@@ -1,5 +1,5 @@
-//! Random Listeners, Hosts, Mappings, TCPMappings, Modules, TLSContexts, AuthServices, RateLimitServices, resolvers, Secrets and
-//! Services, edited at random: after every batch, all tables equal a build
+//! Random Listeners, Hosts, Mappings, TCPMappings, Modules, TLSContexts, AuthServices, RateLimitServices, TracingServices, LogServices,
+//! resolvers, Secrets and Services, edited at random: after every batch, all tables equal a build
 //! from nothing, and a build of the same objects in another order gives the same resources and the same status.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -19,7 +19,7 @@ const SPACES: [&str; 2] = ["a", "b"];
 type Edit = (u8, u8, u8, [u8; 6], bool);
 
 fn edit() -> impl Strategy<Value = Edit> {
-    (0..22_u8, 0..2_u8, 0..5_u8, prop::array::uniform6(0..24_u8), prop::bool::weighted(0.2))
+    (0..25_u8, 0..2_u8, 0..5_u8, prop::array::uniform6(0..24_u8), prop::bool::weighted(0.2))
 }
 
 fn leaf() -> &'static (String, String) {
@@ -126,6 +126,15 @@ fn module(n: [u8; 6]) -> Value {
         }
         _ => {}
     }
+    match n[5] % 5 {
+        1 => config["default_label_domain"] = pick(&["x", "y"], n[4]).into(),
+        2 => {
+            let label = json!({ "generic_key": { "value": pick(&["a", ""], n[4]) } });
+            config["default_labels"] = json!({ pick(&["x", "y"], n[2]): { "defaults": [label] } });
+        }
+        3 => config["enable_grpc_http11_bridge"] = n[4].is_multiple_of(2).into(),
+        _ => {}
+    }
     let is_list = n[5] == 0;
     json!({ "config": if is_list { json!([]) } else { config } })
 }
@@ -141,6 +150,22 @@ fn auth_service(n: [u8; 6]) -> Value {
     json!({
         "auth_service": pick(&["w0", "w1.b", "nowhere", "https://w0", "auth.example.com", "w1"], n[0]), "proto": pick(&["http", "grpc", "http", "smoke"], n[1]),
         "tls": pick(&["", "", "context"], n[2]), "timeout_ms": pick(&[100, 100, 200], n[3]), "failure_mode_allow": n[4].is_multiple_of(3),
+    })
+}
+
+fn tracing_service(n: [u8; 6]) -> Value {
+    json!({
+        "driver": pick(&["zipkin", "datadog", "opentelemetry", "lightstep"], n[0]), "service": pick(&["w0", "w1.b", "nowhere", "https://w0", "spans.example.com"], n[1]),
+        "sampling": { "random": u32::from(n[2]) * 10 }, "custom_tags": [{ "tag": "a", "literal": { "value": pick(&["x", ""], n[3]) } }],
+        "config": { "collector_endpoint": pick(&["/spans", "spans"], n[4]) },
+    })
+}
+
+fn log_service(n: [u8; 6]) -> Value {
+    let headers = json!([{ "header_name": pick(&["x-a", "x b"], n[4]), "during_response": n[4].is_multiple_of(2) }]);
+    json!({
+        "driver": pick(&["http", "tcp", "http", "udp"], n[0]), "service": pick(&["w0", "w1.b", "nowhere", "https://w0", "logs.example.com"], n[1]),
+        "flush_interval_time": n[2] % 3, "driver_config": { "additional_log_headers": headers },
     })
 }
 
@@ -182,6 +207,8 @@ fn change((what, space, name, n, gone): &Edit) -> (ObjectRef, Option<Object>) {
             });
             (kind::RATE_LIMIT_SERVICE, format!("s{}", name % 2), json!({ "spec": spec }))
         }
+        22 => (kind::TRACING_SERVICE, format!("s{}", name % 2), json!({ "spec": tracing_service(n) })),
+        23 | 24 => (kind::LOG_SERVICE, format!("s{}", name % 3), json!({ "spec": log_service(n) })),
         19 => (kind::TCP_MAPPING, format!("c{name}"), json!({ "spec": tcp_mapping(n) })),
         _ => (
             kind::SERVICE,

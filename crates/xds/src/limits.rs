@@ -8,6 +8,8 @@ pub struct Limits {
     /// How long a route waits for its clusters to warm and a listener for its scopes. Long enough for a first round of
     /// health checks, short enough not to be noticed.
     pub warming_timeout: Duration,
+    /// How long a call that a filter makes may be under way when the filter changes: a cluster that it called is removed after that.
+    pub filter_calls: Duration,
     /// How long a client that is back may be silent before it counts as having subscribed to all it wants. Envoy may hold
     /// back its subscription to clusters for 15 seconds, while one of them warms.
     pub inventory_timeout: Duration,
@@ -52,6 +54,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             warming_timeout: Duration::from_secs(3),
+            filter_calls: Duration::from_secs(2),
             inventory_timeout: Duration::from_secs(20),
             names: 400_000,
             name_length: 4096,

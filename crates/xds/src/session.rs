@@ -11,7 +11,7 @@
 //! The order of things is decided in [`ordering`]: a response carries what may be sent now, the rest waits for an answer or
 //! a deadline. All of it is a function of state, re-evaluated at each poll; there is no queue that could be stale.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -213,6 +213,8 @@ pub struct Session {
     inventory_known: bool,
     /// Whether endpoints were sent once more because it seems to wait for some.
     has_resent_endpoints: bool,
+    /// The clusters that a filter of the client called before it changed, and when it did.
+    called: HashMap<Name, Instant>,
     /// The nonce of the last response that was made, and the highest that was answered.
     nonce: u64,
     answered: u64,
@@ -229,6 +231,7 @@ impl Session {
             widened: now,
             inventory_known: false,
             has_resent_endpoints: false,
+            called: HashMap::new(),
             nonce: 0,
             answered: 0,
         }
@@ -340,6 +343,7 @@ impl Session {
     }
 
     fn ack(&mut self, kind: Kind, nonce: u64, now: Instant) -> Option<Duration> {
+        self.note_called(kind, nonce, now);
         let table = self.view.table(kind);
         let flow = self.flows[kind.index()].as_deref_mut()?;
         flow.ack(table, nonce, now)

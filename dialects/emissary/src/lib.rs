@@ -19,6 +19,7 @@ pub mod host;
 pub mod hostname;
 pub mod listener;
 pub mod listeners;
+pub mod log_service;
 pub mod mapping;
 pub mod module;
 pub mod problem;
@@ -26,7 +27,7 @@ pub mod rate_limit_service;
 pub mod status;
 pub mod tcp_mapping;
 pub mod tls_context;
-pub mod unserved;
+pub mod tracing_service;
 
 pub use auth_service::AuthServiceInEffect;
 pub use listeners::{BoundListener, Listeners};

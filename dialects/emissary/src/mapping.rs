@@ -11,7 +11,7 @@ pub(crate) mod forward;
 pub(crate) mod headers;
 mod health;
 mod ignored;
-mod labels;
+pub mod labels;
 mod matches;
 mod redirect;
 pub(crate) mod service;
@@ -96,7 +96,7 @@ fn made(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<(Action, Policy)> 
     let policy = headers::policy(work);
     let global_limit = labels::read(work);
     if is_redirect && !is_shadow {
-        if global_limit.is_some() {
+        if global_limit.is_some() && spec.labels.ok().is_some_and(|labels| !labels.is_empty()) {
             work.problems.no_effect("labels", "requests that are redirected are not counted");
         }
         return Some((Action::Redirect(redirect::read(work)?), policy?));

@@ -3,7 +3,12 @@
 //! In: all RateLimitServices of the instance. Out: the one in effect: of Sesame's namespace before others, then the oldest; all others
 //! are told. One that cannot be used is not asked, and requests pass, unless it says `failure_mode_deny`.
 
-use crate::{EmissaryView, Problems, Settings, called::Reading, mapping::upstream, precedence};
+use crate::{
+    EmissaryView, Problems, Settings,
+    called::Reading,
+    mapping::{labels, upstream},
+    precedence,
+};
 use kinds::{
     emissary::{
         RateLimitService,
@@ -19,12 +24,8 @@ use model::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The domain where nothing is said.
-const DOMAIN: &str = "ambassador";
 /// How long an answer may take where nothing is said, in milliseconds.
 const TIMEOUT: u64 = 20;
-/// The longest domain.
-const LONGEST_DOMAIN: usize = 256;
 
 /// The RateLimitServices of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,9 +102,10 @@ fn read(
     let called = reading.service("service", &spec.service, Some(&spec.tls));
     let timeout = reading.milliseconds("timeout_ms", &spec.timeout_ms, TIMEOUT);
     let domain = reading.problems.optional("domain", &spec.domain).filter(|domain| !domain.is_empty());
-    let domain: Arc<str> = domain.map_or_else(|| DOMAIN.into(), |domain| (&**domain).into());
-    if domain.len() > LONGEST_DOMAIN || domain.chars().any(char::is_control) {
-        reading.refuse("domain", format!("must have at most {LONGEST_DOMAIN} characters, and no control characters"));
+    let of_module = || reading.view.mapping_defaults().labels.domain.clone();
+    let domain: Arc<str> = domain.map_or_else(of_module, |domain| (&**domain).into());
+    if !labels::is_domain(&domain) {
+        reading.refuse("domain", labels::domain_rule());
     }
     match reading.problems.optional("protocol_version", &spec.protocol_version) {
         None | Some(ProtocolVersion::V3) => {}

@@ -1,6 +1,8 @@
-//! Where requests are written down: Envoy's own line, another one, or JSON with chosen fields.
+//! Where requests are written down: Envoy's own line, another one, or JSON with chosen fields; and the servers that are sent an entry
+//! besides.
 
 pub mod format;
+mod servers;
 
 use super::local_replies;
 use crate::{
@@ -81,10 +83,20 @@ pub(super) fn listener(port: &PortId) -> Metadata {
     route::facts([("listener", &*listener), ("fleet", &*fleet)].into_iter())
 }
 
-/// The access log of a listener.
-pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
+/// The access log of HTTP requests.
+pub fn of_requests(log: &model::listener::AccessLog) -> Vec<AccessLog> {
+    file(log).into_iter().chain(servers::http(&log.servers.http)).collect()
+}
+
+/// The access log of TCP connections.
+pub fn of_connections(log: &model::listener::AccessLog) -> Vec<AccessLog> {
+    file(log).into_iter().chain(servers::tcp(&log.servers.tcp)).collect()
+}
+
+/// The file.
+fn file(log: &model::listener::AccessLog) -> Option<AccessLog> {
     if log.level == AccessLogLevel::Disabled {
-        return Vec::new();
+        return None;
     }
     let file = FileAccessLog {
         path: log.path.to_string(),
@@ -94,11 +106,11 @@ pub fn access_log(log: &model::listener::AccessLog) -> Vec<AccessLog> {
             AccessLogFormat::Json(fields) => Some(file_access_log::AccessLogFormat::LogFormat(json(fields))),
         },
     };
-    vec![AccessLog {
+    Some(AccessLog {
         name: "envoy.access_loggers.file".to_owned(),
         filter: filter(log.level),
         config_type: Some(access_log::ConfigType::TypedConfig(any(&file))),
-    }]
+    })
 }
 
 /// What is written about a connection that ends without a TLS handshake.

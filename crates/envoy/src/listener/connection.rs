@@ -64,7 +64,7 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         }
         .into(),
         set_current_client_cert_details: forwarded.map(client_certificate),
-        access_log: access_log::access_log(&http.access_log),
+        access_log: access_log::of_requests(&http.access_log),
         local_reply_config: local_replies::config(http.local_reply_body),
         tracing: port.tracer.as_ref().map(tracing::tracing),
         server_header_transformation: server_header(http.server_header).into(),

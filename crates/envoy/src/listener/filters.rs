@@ -26,6 +26,7 @@ use envoy_api::{
                         compressor::{CommonDirectionConfig, ResponseDirectionConfig},
                     },
                     cors::v3::Cors,
+                    grpc_http1_bridge::v3::Config as GrpcHttp1Bridge,
                     grpc_stats::v3::FilterConfig as GrpcStats,
                     grpc_web::v3::GrpcWeb,
                     local_ratelimit::v3::LocalRateLimit,
@@ -52,6 +53,9 @@ pub fn http(port: &PortId, http: &HttpSettings) -> Vec<HttpFilter> {
     let mut filters = Vec::new();
     filters.extend(compression(http));
     filters.extend(http.request_buffer.map(buffer));
+    if http.grpc_http1_bridge {
+        filters.push(filter("envoy.filters.http.grpc_http1_bridge", any(&GrpcHttp1Bridge::default())));
+    }
     if http.grpc_web {
         filters.push(filter("envoy.filters.http.grpc_web", any(&GrpcWeb {})));
     }

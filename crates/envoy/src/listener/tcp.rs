@@ -106,7 +106,7 @@ fn config(clusters: &[(ClusterId, u32)], unavailable: u32, idle: Timeout, http: 
             Timeout::Infinite => Duration::ZERO.into(),
             Timeout::After(span) => span.max(Duration::from_millis(1)).into(),
         }),
-        access_log: access_log::access_log(&http.access_log),
+        access_log: access_log::of_connections(&http.access_log),
         ..Default::default()
     })
 }

@@ -37,6 +37,8 @@ pub struct HttpOverrides {
     pub title_case: Option<bool>,
     /// Whether gRPC-Web is served.
     pub grpc_web: Option<bool>,
+    /// Whether gRPC is served to clients of HTTP/1.1.
+    pub grpc_http1_bridge: Option<bool>,
     /// What becomes of headers with a `_` in their names.
     pub underscores: Option<HeadersWithUnderscores>,
 }
@@ -61,6 +63,7 @@ impl HttpOverrides {
             http10: self.http10.unwrap_or(settings.http10),
             title_case: self.title_case.unwrap_or(settings.title_case),
             grpc_web: self.grpc_web.unwrap_or(settings.grpc_web),
+            grpc_http1_bridge: self.grpc_http1_bridge.unwrap_or(settings.grpc_http1_bridge),
             underscores: self.underscores.unwrap_or(settings.underscores),
             ..settings
         }

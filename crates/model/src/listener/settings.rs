@@ -1,6 +1,6 @@
-//! What holds for every request of a listener, and where requests are written down; the defaults are Contour's where
-//! it has one.
+//! What holds for every request of a listener; the defaults are Contour's where it has one.
 
+use super::AccessLog;
 use crate::Timeout;
 use std::{sync::Arc, time::Duration};
 
@@ -194,6 +194,8 @@ pub struct HttpSettings {
     pub title_case: bool,
     /// Whether gRPC-Web is served.
     pub grpc_web: bool,
+    /// Whether gRPC is served to clients of HTTP/1.1, which know no trailers: responses are held until they are complete.
+    pub grpc_http1_bridge: bool,
 }
 
 impl Default for HttpSettings {
@@ -229,50 +231,7 @@ impl Default for HttpSettings {
             http10: true,
             title_case: false,
             grpc_web: true,
+            grpc_http1_bridge: false,
         }
-    }
-}
-
-/// Which requests are written down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AccessLogLevel {
-    /// All.
-    #[default]
-    Info,
-    /// Those answered with 300 and above, or with a response flag.
-    Error,
-    /// Those answered with 500 and above, or with a response flag.
-    Critical,
-    /// None.
-    Disabled,
-}
-
-/// How a request is written down.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AccessLogFormat {
-    /// Envoy's own line, and after it why it was answered so, and by which route.
-    #[default]
-    Envoy,
-    /// A line of this form.
-    Text(Arc<str>),
-    /// One JSON object a line, with these fields: a name from the list of known ones, or `name=FORMAT`. None named means
-    /// the usual ones.
-    Json(Vec<Arc<str>>),
-}
-
-/// The access log of a listener.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct AccessLog {
-    /// The file.
-    pub path: Arc<str>,
-    /// The form.
-    pub format: AccessLogFormat,
-    /// Which requests.
-    pub level: AccessLogLevel,
-}
-
-impl Default for AccessLog {
-    fn default() -> Self {
-        Self { path: "/dev/stdout".into(), format: AccessLogFormat::default(), level: AccessLogLevel::default() }
     }
 }

@@ -1,6 +1,6 @@
 //! How requests are traced: which of them, and what their spans say. The defaults are Contour's.
 
-use crate::{HeaderName, cluster::Extension};
+use crate::{HeaderName, cluster::Extension, route::PathAndQuery};
 use std::{fmt, sync::Arc};
 
 /// A percentage, in hundredths of a percent: the smallest step that proxies know.
@@ -46,9 +46,9 @@ impl fmt::Display for Percent {
 pub enum TagValue {
     /// It is always this; not empty.
     Literal(Arc<str>),
-    /// A request header; without the header there is no tag.
+    /// A request header.
     RequestHeader(HeaderName),
-    /// A variable in the environment of the proxy; without it there is no tag.
+    /// A variable in the environment of the proxy.
     Environment(Arc<str>),
 }
 
@@ -59,6 +59,15 @@ pub struct SpanTag {
     pub name: Arc<str>,
     /// Its value.
     pub value: TagValue,
+    /// The value where the header or the variable is not there; without one there is no tag then.
+    pub default: Option<Arc<str>>,
+}
+
+impl SpanTag {
+    /// A tag without a value of its own for what is not there.
+    pub fn new(name: impl Into<Arc<str>>, value: TagValue) -> Self {
+        Self { name: name.into(), value, default: None }
+    }
 }
 
 /// Which requests are traced, and what their spans say.
@@ -98,6 +107,44 @@ pub struct Tracer {
     pub tracing: Arc<Tracing>,
     /// Who gets the spans. One that does not exist gets none, and requests are served all the same.
     pub collector: Extension,
+    /// In which form it gets them.
+    pub exporter: Exporter,
+}
+
+/// In which form a collector gets spans.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Exporter {
+    /// OTLP over gRPC.
+    Otlp,
+    /// Zipkin's API over HTTP.
+    Zipkin(Zipkin),
+    /// The API of Datadog's agent over HTTP; `Host` of requests is this.
+    Datadog(Arc<str>),
+}
+
+impl Exporter {
+    /// Whether proxies refuse a listener that names a collector whose cluster they do not have.
+    pub fn needs_cluster(&self) -> bool {
+        match self {
+            Exporter::Otlp => false,
+            Exporter::Zipkin(_) | Exporter::Datadog(_) => true,
+        }
+    }
+}
+
+/// How spans are sent to Zipkin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Zipkin {
+    /// The path of its API.
+    pub endpoint: PathAndQuery,
+    /// `Host` of requests to it.
+    pub host: Arc<str>,
+    /// Whether spans are sent as protobuf; otherwise as JSON.
+    pub is_protobuf: bool,
+    /// Whether new traces have ids of 128 bits; otherwise of 64.
+    pub has_long_ids: bool,
+    /// Whether the client's span and the proxy's are one.
+    pub shares_spans: bool,
 }
 
 #[cfg(test)]

@@ -9,22 +9,25 @@ use crate::{
     emissary::{
         self, Emissary, EmissaryObject, Modules, all,
         authorization::{self, EmissaryAuthService, EmissaryAuthServices},
+        logs::{self, EmissaryLogServices},
         rate_limits::{self, EmissaryRateLimitService, EmissaryRateLimitServices},
+        tracing::{self, EmissaryTracingServices},
     },
     settings::ForEmissary,
     view::TableView,
 };
 use dialect_emissary::{
     AuthServiceInEffect, ClientDefaults, EmissaryView, Listeners, MappingDefaults, RateLimitServiceInEffect, Resolver,
-    TcpPlan, auth_service, dev_portal, host, listener, mapping, module, rate_limit_service, tcp_mapping, tls_context,
-    unserved,
+    TcpPlan, auth_service, dev_portal, host, listener, log_service, mapping, module, rate_limit_service, tcp_mapping,
+    tls_context, tracing_service,
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
     Kind, Typed,
     emissary::{
         AuthService, ConsulResolver, DevPortal, HasAmbassadorId, Host, KubernetesEndpointResolver,
-        KubernetesServiceResolver, Listener, Mapping, Module, RateLimitService, TcpMapping, TlsContext,
+        KubernetesServiceResolver, Listener, LogService, Mapping, Module, RateLimitService, TcpMapping, TlsContext,
+        TracingService,
     },
     kind,
 };
@@ -63,6 +66,8 @@ impl Dialect for EmissaryDialect {
         pipeline.derived(EmissaryHosts).always(()).fans_out();
         authorization::declare(pipeline, fetched_secrets);
         rate_limits::declare(pipeline, fetched_secrets);
+        tracing::declare(pipeline, fetched_secrets);
+        logs::declare(pipeline, fetched_secrets);
         pipeline.derived(EmissaryTcpPlan).always(()).fans_out();
         pipeline.index::<HostsByName>().index::<TlsContextsByHost>();
         pipeline.index::<ByName<TlsContext>>().index::<ByName<ConsulResolver>>();
@@ -105,8 +110,19 @@ impl Dialect for EmissaryDialect {
                 row.secrets.iter().for_each(|secret| view.want(secret));
                 Some(rate_limit_service::translate(object.clone(), &row.all))
             }
-            kind if kind == kind::DEV_PORTAL => Some(dev_portal::translate(&*view.emissary::<DevPortal>(object)?)),
-            _ => emissary::is_ours(object, view.reads()).then(|| unserved::translate(object)),
+            kind if kind == kind::TRACING_SERVICE => {
+                view.emissary::<TracingService>(object)?;
+                let row = view.reads().get::<EmissaryTracingServices>(&())?;
+                row.secrets.iter().for_each(|secret| view.want(secret));
+                Some(tracing_service::translate(object.clone(), &row.all))
+            }
+            kind if kind == kind::LOG_SERVICE => {
+                view.emissary::<LogService>(object)?;
+                let row = view.reads().get::<EmissaryLogServices>(&())?;
+                row.secrets.iter().for_each(|secret| view.want(secret));
+                Some(log_service::translate(object.clone(), &row.all))
+            }
+            _ => Some(dev_portal::translate(&*view.emissary::<DevPortal>(object)?)),
         }
     }
 

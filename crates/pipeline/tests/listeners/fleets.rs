@@ -294,12 +294,14 @@ fn settings_change_while_it_runs_and_reach_their_readers() {
         ("listener resources", 4),
         ("listeners", 2),
         ("listeners of Emissary", 1),
+        ("log services of Emissary", 1),
         ("port numbers", 2),
         ("port settings", 2),
         ("rate limit services of Emissary", 1),
         ("runtime resources", 1),
         ("slot resources", 1),
         ("tracers", 1),
+        ("tracing services of Emissary", 1),
     ];
     assert_eq!(computed, readers.into());
     settings.http = Bind::any(8081);

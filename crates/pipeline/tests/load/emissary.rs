@@ -1,10 +1,11 @@
-//! Emissary: canaries that grow, Listeners that come and go, a Module that changes, certificates that are renewed, many Mappings.
+//! Emissary: canaries that grow, Listeners that come and go, a Module that changes, certificates that are renewed, many Mappings, an
+//! AuthService that is replaced.
 
 use kinds::Object;
 use serde_json::{Value, json};
-use testbed::{Client, cases::object, certs::Ca};
+use testbed::{Client, auth_server::AuthServer, cases::object, certs::Ca};
 
-use crate::bed::{Bed, secret, undisturbed};
+use crate::bed::{Bed, secret, service, slice, undisturbed};
 
 fn of(kind: &str, name: &str, spec: &Value) -> Object {
     object(
@@ -131,4 +132,51 @@ async fn five_hundred_mappings_come_one_by_one() {
     let answer = bed.http.clone().host("web.example.com").get("/499/").await.unwrap();
     assert_eq!(answer.status, 200);
     undisturbed([load]).await;
+}
+
+/// Requests that are allowed pass all the time, and those that are denied never do: an edit, another object beside it and in its place,
+/// another timeout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_auth_service_is_replaced() {
+    let mut bed = bed("auth-service").await;
+    let tls = Ca::new("auth-service").leaf("auth").make().server_config();
+    let servers = [AuthServer::start("s0", tls.clone()).await.unwrap(), AuthServer::start("s1", tls).await.unwrap()];
+    for (name, server) in ["s0", "s1"].into_iter().zip(&servers) {
+        bed.apply([service("default", name), slice("default", name, &[server.ip()])]).await;
+    }
+    let auth = |name: &str, server: usize, timeout: u32| {
+        let spec = json!({ "auth_service": format!("s{server}:80"), "proto": "grpc", "timeout_ms": timeout });
+        of("AuthService", name, &spec)
+    };
+    bed.apply([auth("auth", 0, 5000)]).await;
+    let requests = || bed.load(&bed.http, "web.example.com", "/", 2);
+    let denied =
+        requests().vary(|_, request| request.header("x-auth", "deny")).expect(|answer| match answer.status.as_u16() {
+            401 => Ok(()),
+            other => Err(format!("{other} for a request that is denied")),
+        });
+    let loads = [requests().start(), denied.start()];
+    for load in &loads {
+        load.answered(20).await;
+    }
+    for round in 1..=8 {
+        let (server, other) = (round % 2, (round + 1) % 2);
+        let before = servers[server].asked();
+        match round % 4 {
+            // Another one beside it, which takes its place.
+            0 => {
+                bed.apply([auth("another", server, 5000)]).await;
+                bed.remove([auth("auth", other, 5000)]).await;
+                bed.apply([auth("auth", server, 5000)]).await;
+                bed.remove([auth("another", server, 5000)]).await;
+            }
+            3 => bed.apply([auth("auth", server, 4000)]).await,
+            _ => bed.apply([auth("auth", server, 5000)]).await,
+        }
+        for load in &loads {
+            load.answered(20).await;
+        }
+        assert!(servers[server].asked() > before, "s{server} is not asked in round {round}");
+    }
+    undisturbed(loads).await;
 }

@@ -10,6 +10,7 @@ mod authorization;
 mod bed;
 mod emissary;
 mod emissary_rate_limit;
+mod emissary_telemetry;
 mod gateway;
 mod httpproxy;
 mod ingress;

@@ -57,7 +57,7 @@ async fn spans_of(collector: &OtelCollector, path: &str, number: usize) -> Vec<S
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_say_what_the_operator_asks_for_and_nothing_else() {
     let collector = OtelCollector::start().await.unwrap();
-    let tag = |name: &str, value: TagValue| SpanTag { name: name.into(), value };
+    let tag = |name: &str, value: TagValue| SpanTag::new(name, value);
     let header = |name: &str| TagValue::RequestHeader(model::HeaderName::parse_matched(name).unwrap());
     let tracing = Tracing {
         service_name: "shop".into(),

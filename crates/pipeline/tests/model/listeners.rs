@@ -53,6 +53,7 @@ fn settings(dice: &mut Dice) -> HttpSettings {
                 AccessLogLevel::Critical,
                 AccessLogLevel::Disabled,
             ]),
+            servers: Arc::default(),
         },
         compression: dice.pick(&[Compression::Gzip, Compression::Brotli, Compression::Zstd, Compression::Off]),
         server_header: dice.pick(&[ServerHeader::Overwrite, ServerHeader::AppendIfAbsent, ServerHeader::PassThrough]),
@@ -87,6 +88,7 @@ fn settings(dice: &mut Dice) -> HttpSettings {
         http10: dice.one_in(2),
         title_case: dice.one_in(2),
         grpc_web: dice.one_in(2),
+        grpc_http1_bridge: dice.one_in(2),
     }
 }
 
@@ -116,6 +118,7 @@ fn tracer(dice: &mut Dice) -> Tracer {
             1 => TagValue::RequestHeader(dice.header_name()),
             _ => TagValue::Environment(dice.name().into()),
         },
+        default: dice.maybe(|dice| dice.text().into()),
     };
     let tracing = Tracing {
         service_name: dice.text().into(),
@@ -127,7 +130,11 @@ fn tracer(dice: &mut Dice) -> Tracer {
     };
     let object = ObjectRef::new(kinds::kind::CONTOUR_EXTENSION_SERVICE, "tracing", dice.object_name().as_str());
     let named = dice.maybe(server_name);
-    Tracer { tracing: Arc::new(tracing), collector: Extension::of(object, named, dice.timeout()) }
+    Tracer {
+        tracing: Arc::new(tracing),
+        collector: Extension::of(object, named, dice.timeout()),
+        exporter: model::listener::Exporter::Otlp,
+    }
 }
 
 fn connections(dice: &mut Dice) -> ConnectionSettings {

@@ -68,6 +68,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         let slots: BTreeMap<String, Value> = extensions.extract_if(.., |name, _| name.starts_with("slot/")).collect();
         out.push_str(&streams(&extensions));
         out.push_str(&filled(slots));
+        out.push_str(&telemetry(&of(Kind::Listener)));
         out.push_str(&clusters(&of(Kind::Cluster)));
     }
     out.push_str(&endpoints(&of(Kind::Endpoints), backends));
@@ -194,6 +195,28 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
         }
     }
     out
+}
+
+/// Who gets spans and entries of access logs from each listener, where that is anybody but a file.
+fn telemetry(listeners: &BTreeMap<String, Value>) -> String {
+    let items = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let mut all = serde_json::Map::new();
+    for (name, listener) in listeners {
+        let chains = items(&listener["filter_chains"]).into_iter().chain([listener["default_filter_chain"].clone()]);
+        let filters = chains.flat_map(|chain| items(&chain["filters"]));
+        for manager in filters.map(|filter| filter["typed_config"].clone()) {
+            let is_sent = |log: &Value| log["name"] != "envoy.access_loggers.file";
+            let logs = items(&manager["access_log"]).into_iter().filter(is_sent);
+            let logs: Vec<Value> = logs.map(|log| log["typed_config"].clone()).collect();
+            let mut of = serde_json::Map::new();
+            of.extend(manager.get("tracing").map(|tracing| ("tracing".to_owned(), tracing.clone())));
+            of.extend((!logs.is_empty()).then(|| ("access_log".to_owned(), logs.into())));
+            if !of.is_empty() {
+                all.insert(name.clone(), of.into());
+            }
+        }
+    }
+    if all.is_empty() { String::new() } else { format!("telemetry:{}", text::below(&all.into(), 0)) }
 }
 
 /// The name of a chain without that of its listener.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::alias::Aliases;
 use crate::acks::Touched;
-use crate::resource::{Entry, Name, Role, is_of_stand_in};
+use crate::kind::Kind;
+use crate::resource::{Entry, Name, Ref, Role, is_of_stand_in};
 use crate::table::Table;
 
 /// The state of every subscribed name that has none of its own.
@@ -293,6 +294,23 @@ impl Flow {
         self.due.remove(name);
         self.aliases.remove(name);
         self.touched.name(&name.into());
+    }
+
+    /// The clusters that resources point at which the client has, and not as they are in a response and those before it.
+    pub fn clusters_left(&self, nonce: u64) -> impl Iterator<Item = Name> {
+        let taken = self.in_flight.iter().take_while(move |response| response.nonce <= nonce);
+        let items = taken.flat_map(|response| &response.items);
+        let changed = items.filter_map(|(name, to)| match &self.states.get(name)?.acked {
+            Acked::Known(old) => Some((old, to)),
+            Acked::Listed(_) | Acked::Nothing => None,
+        });
+        changed.flat_map(|(old, to)| {
+            let left = old.refs.iter().filter(move |of| to.as_ref().is_none_or(|to| !to.refs.contains(of)));
+            left.filter_map(|of| match of {
+                Ref::To(Kind::Cluster, cluster) => Some(cluster.clone()),
+                Ref::To(..) | Ref::Under(..) => None,
+            })
+        })
     }
 
     /// A response was taken. Answers come in order, so all that were sent before it have been taken, too.

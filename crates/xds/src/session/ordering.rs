@@ -7,7 +7,9 @@
 //! - A listener waits for its scopes, once the client has subscribed to scopes: an Envoy that has some does not wait for
 //!   those of a new listener and would answer 404. One that has none yet asks for them only after its listeners.
 //! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
-//!   stream in a version that is gone may point anywhere.
+//!   stream in a version that is gone may point anywhere. That of a cluster which a filter called until a moment ago waits for the
+//!   calls that are under way ([`Limits::filter_calls`](crate::Limits)): Envoy ends them with the cluster, and a request that a
+//!   server was asked about would be refused.
 //! - Routes wait until the client was sent the filters that they name, as they are now: responses are taken in their order. A filter
 //!   that does nothing any more waits as a removal does, so that nothing it protected is open for a moment.
 //! - A cluster that uses secrets waits while an answer about one of them is due.
@@ -239,7 +241,20 @@ impl Session {
         let is_referenced = referenced.anything[kind.index()]
             || referenced.names.contains(&(kind, name.clone()))
             || referenced.prefixes.iter().any(|(of, prefix)| *of == kind && name.starts_with(&**prefix));
-        if is_referenced { Readiness::Blocked(None) } else { Readiness::Ready }
+        match (is_referenced, self.called.get(name).filter(|_| kind == Kind::Cluster)) {
+            (true, _) => Readiness::Blocked(None),
+            (false, Some(at)) => Readiness::until(*at + self.options.limits.filter_calls, now),
+            (false, None) => Readiness::Ready,
+        }
+    }
+
+    /// Notes which clusters filters call no more, now that the client takes a response.
+    pub(super) fn note_called(&mut self, kind: Kind, nonce: u64, now: Instant) {
+        let Some(flow) = self.flow(kind).filter(|_| kind == Kind::Extension) else { return };
+        let called: Vec<Name> = flow.clusters_left(nonce).collect();
+        let limit = self.options.limits.filter_calls;
+        self.called.retain(|_, at| now < *at + limit);
+        self.called.extend(called.into_iter().map(|name| (name, now)));
     }
 
     /// All that must not be removed yet.

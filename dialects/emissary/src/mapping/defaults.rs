@@ -6,6 +6,7 @@
 use super::{
     forward::{milliseconds, retry},
     headers::{self, DefaultHeaders, cors},
+    labels::DefaultLabels,
     upstream::{balance, breakers, in_stats, keepalive},
 };
 use crate::{Problem, Problems, Settings};
@@ -68,6 +69,8 @@ pub struct MappingDefaults {
     pub ipv6: bool,
     /// Whether services that name no namespace are those of Sesame's.
     pub services_of_instance: bool,
+    /// Labels of rate limits.
+    pub labels: DefaultLabels,
 }
 
 impl Default for MappingDefaults {
@@ -92,6 +95,7 @@ impl Default for MappingDefaults {
             ipv4: true,
             ipv6: false,
             services_of_instance: false,
+            labels: DefaultLabels::default(),
         }
     }
 }
@@ -162,6 +166,7 @@ pub fn read(
         ipv4: ipv4.unwrap_or(true),
         ipv6: ipv6.unwrap_or(false),
         services_of_instance,
+        labels: DefaultLabels::read(written, problems),
     }
 }
 

@@ -1,15 +1,78 @@
 //! Labels of a Mapping: what the RateLimitService is asked about its requests.
 //!
-//! Only those of the domain of the RateLimitService count. Each group of a domain is one descriptor, of its parts in order.
+//! Only those of the domain of the RateLimitService count. Each group of a domain is one descriptor, of its parts in order, after those
+//! that the Module has for the domain. A Mapping without labels has the Module's of the default domain alone.
 
 use super::Work;
-use crate::{EmissaryView, Problem};
-use kinds::emissary::mapping::labels::LabelSpecifier;
+use crate::{EmissaryView, Problem, Problems};
+use kinds::emissary::{mapping::labels::LabelSpecifier, module::ModuleSettings};
 use model::{
     Code, HeaderName,
     route::{Descriptor, DescriptorEntry, GlobalRateLimit},
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The domain where nothing is said.
+const DOMAIN: &str = "ambassador";
+/// The longest domain.
+pub(crate) const LONGEST_DOMAIN: usize = 256;
+
+/// What the Module says about labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultLabels {
+    /// The domain of a RateLimitService that names none.
+    pub domain: Arc<str>,
+    /// What stands first in every group of a domain.
+    by_domain: BTreeMap<Box<str>, Vec<DescriptorEntry>>,
+}
+
+impl Default for DefaultLabels {
+    fn default() -> Self {
+        Self { domain: DOMAIN.into(), by_domain: BTreeMap::new() }
+    }
+}
+
+impl DefaultLabels {
+    /// Reads them; what is not valid is told, and is as if it was not there.
+    pub(super) fn read(written: &ModuleSettings, problems: &mut Problems<'_>) -> Self {
+        let mut all = Self::default();
+        let invalid = |key: &str, why: String| Problem::new(Code::ModuleValue, key, why);
+        let key = "default_label_domain";
+        match problems.optional(key, &written.default_label_domain).filter(|domain| !domain.is_empty()) {
+            Some(domain) if !is_domain(domain) => problems.refuse(invalid(key, domain_rule())),
+            Some(domain) => all.domain = (&**domain).into(),
+            None => {}
+        }
+        for (domain, labels) in problems.read("default_labels", &written.default_labels).into_iter().flatten() {
+            let key = format!("default_labels.{domain}");
+            if labels.defaults.len() > MOST {
+                problems.refuse(invalid(&key, format!("must have at most {MOST} labels")));
+                continue;
+            }
+            let parts = labels.defaults.iter().enumerate();
+            let entries =
+                parts.map(|(index, part)| entry(part).map_err(|why| invalid(&format!("{key}.defaults[{index}]"), why)));
+            if let Some(entries) = problems.parsed(entries.collect::<Result<Vec<_>, _>>()) {
+                all.by_domain.insert(domain.clone(), entries);
+            }
+        }
+        all
+    }
+
+    fn of(&self, domain: &str) -> &[DescriptorEntry] {
+        self.by_domain.get(domain).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// Whether a text may be a domain.
+pub(crate) fn is_domain(text: &str) -> bool {
+    text.len() <= LONGEST_DOMAIN && !text.chars().any(char::is_control)
+}
+
+/// What a domain must be.
+pub(crate) fn domain_rule() -> String {
+    format!("must have at most {LONGEST_DOMAIN} characters, and no control characters")
+}
 
 /// The most groups of a Mapping, and parts of a group: each request is asked about by all of them.
 const MOST: usize = 32;
@@ -19,8 +82,11 @@ const LONGEST: usize = 1024;
 /// Reads the labels; nothing where nobody is asked.
 pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Arc<GlobalRateLimit>> {
     let labels = work.problems.read("labels", &work.object.spec.labels)?;
+    let defaults = Arc::clone(&work.defaults);
     if labels.is_empty() {
-        return None;
+        let service = work.view.rate_limit_service().filter(|service| service.domain == defaults.labels.domain)?;
+        let entries = defaults.labels.of(&service.domain).to_vec();
+        return (!entries.is_empty()).then(|| Arc::new(GlobalRateLimit { descriptors: vec![Descriptor { entries }] }));
     }
     let Some(service) = work.view.rate_limit_service() else {
         work.problems.no_effect("labels", "there is no RateLimitService; requests are not limited");
@@ -48,7 +114,7 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Arc<Glo
             refuse(work, &field, format!("must have from 1 to {MOST} parts, not {}", parts.len()));
             continue;
         }
-        let mut entries = Vec::new();
+        let mut entries = defaults.labels.of(&service.domain).to_vec();
         for (index, part) in parts.iter().enumerate() {
             match entry(part) {
                 Ok(entry) => entries.push(entry),

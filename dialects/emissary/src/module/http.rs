@@ -63,6 +63,10 @@ pub fn read(written: &ModuleSettings, problems: &mut Problems<'_>) -> Vec<(&'sta
     flag("enable_http10", &written.enable_http10, |is| HttpOverrides { http10: Some(is), ..none() });
     flag("proper_case", &written.proper_case, |is| HttpOverrides { title_case: Some(is), ..none() });
     flag("enable_grpc_web", &written.enable_grpc_web, |is| HttpOverrides { grpc_web: Some(is), ..none() });
+    flag("enable_grpc_http11_bridge", &written.enable_grpc_http11_bridge, |is| HttpOverrides {
+        grpc_http1_bridge: Some(is),
+        ..none()
+    });
     let others = [
         server_name(written, problems).map(|name| ("server_name", HttpOverrides { server_name: Some(name), ..none() })),
         underscores(written, problems)
@@ -98,6 +102,7 @@ pub fn combined(keys: Vec<(&'static str, HttpOverrides)>) -> Option<Arc<HttpOver
         http10: all.http10.or(one.http10),
         title_case: all.title_case.or(one.title_case),
         grpc_web: all.grpc_web.or(one.grpc_web),
+        grpc_http1_bridge: all.grpc_http1_bridge.or(one.grpc_http1_bridge),
         underscores: all.underscores.or(one.underscores),
     });
     combined.map(Arc::new)

@@ -43,24 +43,12 @@ pub fn tell(written: &ModuleSettings, settings: &Settings, problems: &mut Proble
     for (key, probe) in probes {
         elsewhere(key, is_on(probe), "there is no Mapping to it; probes of proxies have a port of their own");
     }
-    let mut unserved = |key: &str, is_written: bool, why: &str| {
-        if is_written {
-            problems.tell(Problem::new(Code::EmissaryNotServed, key, why));
-        }
-    };
-    let bridge = &written.enable_grpc_http11_bridge;
-    let is_asked = bridge.ok().is_none_or(|value| *value == Some(true));
-    unserved("enable_grpc_http11_bridge", is_asked, "gRPC is not bridged to HTTP/1.1");
-    let domain = "it is not served yet; write `domain` of the RateLimitService";
-    unserved("default_label_domain", is_set(&written.default_label_domain), domain);
-    let labels = "they are not served yet; write `labels` of Mappings";
-    unserved("default_labels", written.default_labels != Checked::default(), labels);
     if is_set(&written.lua_scripts) {
         let why = match settings.ignore_scripts {
             true => "scripts are not run",
             false => "scripts are not run; all Mappings answer 503, unless --emissary-lua=ignore",
         };
-        unserved("lua_scripts", true, why);
+        problems.tell(Problem::new(Code::EmissaryNotServed, "lua_scripts", why));
     }
 }
 

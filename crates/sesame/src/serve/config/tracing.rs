@@ -50,8 +50,7 @@ impl Tracing {
         let mut tracing = self.settings;
         let pod = POD.into_iter().filter(|_| self.pod_detail);
         let pod = pod.filter(|(name, _)| tracing.tags.iter().all(|tag| &*tag.name != *name));
-        let pod =
-            pod.map(|(name, variable)| SpanTag { name: name.into(), value: TagValue::Environment(variable.into()) });
+        let pod = pod.map(|(name, variable)| SpanTag::new(name, TagValue::Environment(variable.into())));
         tracing.tags = pod.collect::<Vec<_>>().into_iter().chain(tracing.tags).collect();
         let extension = ExtensionName { namespace: namespace.into(), name: name.into() };
         settings.tracing = Some((extension, Arc::new(tracing)));
@@ -131,5 +130,5 @@ fn tag(node: &Node<'_>) -> Result<SpanTag, Wrong> {
         }
         _ => return Err(Wrong::new("exactly one of literal and requestHeaderName is needed")),
     };
-    Ok(SpanTag { name: name.into(), value })
+    Ok(SpanTag::new(name, value))
 }

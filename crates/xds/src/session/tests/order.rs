@@ -295,3 +295,18 @@ fn a_filter_is_emptied_after_the_routes_that_named_it() {
     bench.ack(&routes);
     assert_eq!(summary(&bench.response()), "ecds f");
 }
+
+#[test]
+fn a_cluster_is_removed_after_the_calls_of_a_filter_that_names_another_now() {
+    let mut bench = with_filter();
+    let calling = |version: &str, name: &str| filter(version).refers_to(Kind::Cluster, name);
+    bench.publish(vec![resource(Kind::Cluster, "x", "1"), calling("2", "x")], &[]);
+    bench.settle();
+    bench.publish(vec![resource(Kind::Cluster, "y", "1"), calling("3", "y")], &[(Kind::Cluster, "x")]);
+    let sent = bench.settle();
+    assert!(sent.contains(&"ecds f".to_owned()) && !sent.contains(&"cds -x".to_owned()), "{sent:?}");
+    bench.wait(Duration::from_millis(1999));
+    assert_eq!(bench.settle(), Vec::<String>::new(), "calls may be under way");
+    bench.wait(Duration::from_millis(1));
+    assert_eq!(bench.settle(), ["cds -x"]);
+}
