@@ -31,6 +31,8 @@ mod limits;
 mod matrix;
 #[path = "packing/on_demand.rs"]
 mod on_demand;
+#[path = "packing/plaintext_on_tls.rs"]
+mod plaintext_on_tls;
 #[path = "packing/protection.rs"]
 mod protection;
 #[path = "packing/redirects.rs"]

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// The longest interval and timeout.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The host of checks that name none. Names of clusters, which Envoy would take, are no hosts.
+const HOST: &str = "sesame-health-check";
+
 /// The longest name of a gRPC service.
 const LONGEST_SERVICE: usize = 1024;
 
@@ -83,9 +86,9 @@ fn over_grpc(field: &str, grpc: &GrpcHealthCheck) -> Result<Probe, Problem> {
     if service.len() > LONGEST_SERVICE {
         return Err(no("upstream_name", format!("must have at most {LONGEST_SERVICE} bytes")));
     }
-    let host = grpc.authority.as_deref().filter(|host| !host.is_empty());
-    let host = host.map(HeaderValue::parse).transpose().map_err(|error| no("authority", error.to_string()))?;
-    Ok(Probe::Grpc { service: service.into(), host })
+    let host = grpc.authority.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
+    let host = HeaderValue::parse(host).map_err(|error| no("authority", error.to_string()))?;
+    Ok(Probe::Grpc { service: service.into(), host: Some(host) })
 }
 
 fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
@@ -97,7 +100,7 @@ fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
     }
     let path = http.path.as_deref().unwrap_or_default();
     let path = PathAndQuery::parse(path).map_err(|error| no("path", error.to_string()))?;
-    let host = http.hostname.as_deref().filter(|host| !host.is_empty()).unwrap_or("sesame-health-check");
+    let host = http.hostname.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
     let host = HeaderValue::parse(host).map_err(|error| no("hostname", error.to_string()))?;
     let statuses = http.expected_statuses.iter().map(|range| {
         let bound = |value: i64| u16::try_from(value).ok().filter(|value| (100..600).contains(value));
