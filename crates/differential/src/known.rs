@@ -72,6 +72,13 @@ pub const KNOWN: &[Known] = &[
         },
     },
     Known {
+        row: "a Listener that has no Host to serve is not opened",
+        explains: |it| {
+            let is_closed = it.emissary.iter().all(|answer| *answer == Answer::Closed);
+            is_closed && it.sesame.iter().all(|answer| answer.status() == Some(404))
+        },
+    },
+    Known {
         row: "on an INSECURE Listener a wider Host has the requests of a Host that rejects them",
         explains: |it| {
             let is_insecure = |listener: &Value| listener["spec"]["securityModel"] == "INSECURE";
@@ -79,13 +86,6 @@ pub const KNOWN: &[Known] = &[
             let is_not_found = it.sesame.iter().all(|answer| answer.status() == Some(404));
             let is_plaintext = !it.request.is_https && it.set.of("Listener").any(is_insecure);
             is_not_found && is_plaintext && it.set.of("Host").any(rejects)
-        },
-    },
-    Known {
-        row: "a Listener that has no Host to serve is not opened",
-        explains: |it| {
-            let is_closed = it.emissary.iter().all(|answer| *answer == Answer::Closed);
-            is_closed && it.sesame.iter().all(|answer| answer.status() == Some(404))
         },
     },
     Known {
