@@ -1,7 +1,7 @@
 # What there is to do here; bare `make` lists it. Each target brings the parts it needs first (see parts/pins.toml).
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test conformance e2e bench bench-micro lint fmt image release parts cluster cluster-down rust
+.PHONY: help demo test conformance e2e differential bench bench-micro lint fmt image release parts cluster cluster-down rust
 
 help:
 	@echo "make <target>:"
@@ -28,7 +28,13 @@ e2e: rust ## installs, rollouts, kills, outages and rotations under load on a Ku
 	@tools/sandbox -- $${CARGO_TARGET_DIR:-target}/debug/e2e --sesame $${CARGO_TARGET_DIR:-target}/debug/sesame \
 		$(if $(ONLY),--only $(ONLY)) $(E2E)
 
-# SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  PROXIES=1000,10000 (HTTPProxies)  PROTECTED=10000 (a third of them protected)  ROUTES=1000,10000 (HTTPRoutes, beside Ingresses)  FORCE=1 (busy machine)
+# SETS=1000  SEED=2 (other sets)  DIFFERENTIAL='--only 17' (anything else that `differential --help` lists)
+differential: rust ## the same objects by Emissary's own compiler and by Sesame, the same requests to both; lists what differs
+	@cargo xtask parts envoy differential
+	@cargo build -q -p differential
+	@tools/sandbox -- $${CARGO_TARGET_DIR:-target}/debug/differential $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED)) $(DIFFERENTIAL)
+
+# SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  PROXIES=1000,10000 (HTTPProxies)  PROTECTED=10000 (a third of them protected)  ROUTES=1000,10000 (HTTPRoutes, beside Ingresses)  MAPPINGS=1000,10000 (Emissary's, beside Ingresses)  FORCE=1 (busy machine)
 # HOSTILE=1 (one tenant's attacks instead)  ATTACKS=large-root,hung-get (only these)
 # MARKDOWN=1 (tables for docs/benchmarks.md)  BENCH='--samples 10 --serve=…' (anything else that `bench --help` lists)
 QUICK = $${CARGO_TARGET_DIR:-target}/quick-release
@@ -36,7 +42,7 @@ bench: rust ## changes from the API server to a served request, at all sizes (do
 	@cargo xtask parts envoy etcd kube-apiserver contour-crds gateway-api-crds $(if $(PEERS),peers)
 	@cargo build -q --profile quick-release -p sesame -p bench
 	@tools/sandbox -- $(QUICK)/bench --sesame $(QUICK)/sesame $(if $(SIZES),--sizes $(SIZES)) $(if $(PEERS),--peers) \
-		$(if $(CERTS),--certificates $(CERTS)) $(if $(PROXIES),--proxies $(PROXIES)) $(if $(PROTECTED),--protected $(PROTECTED)) $(if $(ROUTES),--routes $(ROUTES)) $(if $(FORCE),--force) $(if $(MARKDOWN),--markdown) \
+		$(if $(CERTS),--certificates $(CERTS)) $(if $(PROXIES),--proxies $(PROXIES)) $(if $(PROTECTED),--protected $(PROTECTED)) $(if $(ROUTES),--routes $(ROUTES)) $(if $(MAPPINGS),--mappings $(MAPPINGS)) $(if $(FORCE),--force) $(if $(MARKDOWN),--markdown) \
 		$(if $(HOSTILE),--hostile) $(if $(ATTACKS),--attacks $(ATTACKS)) $(BENCH)
 	$(if $(MICRO),@$(MAKE) --no-print-directory bench-micro)
 

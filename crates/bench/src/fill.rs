@@ -48,6 +48,7 @@ fn place(world: World) -> Result<PathBuf> {
         Wording::Proxies => "proxies",
         Wording::Protected => "protected",
         Wording::Routes => "routes",
+        Wording::Mappings => "mappings",
     };
     let (etcd, kubernetes) = (version("etcd"), version("kube-apiserver"));
     let name = format!("etcd-{etcd}-kubernetes-{kubernetes}-{kind}-{size}-shape-{SHAPE}");
@@ -60,6 +61,11 @@ async fn make(world: World, kept: &Path) -> Result<()> {
     api.install([parts::folder("contour-crds")?]).await?;
     if world.wording == Wording::Routes {
         api.install([parts::folder("gateway-api-crds")?.join("standard")]).await?;
+    }
+    if world.wording == Wording::Mappings {
+        let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+        let kinds = ["listeners", "hosts", "mappings", "modules", "tlscontexts"];
+        api.install(kinds.map(|kind| crds.join(format!("{kind}.getambassador.io.yaml")))).await?;
     }
     let writer = Writer::new(api.client()?);
     let ca = Ca::new("bench");

@@ -14,6 +14,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use testbed::{Command, Envoy, Net, Process, StateDir};
 
+use crate::world::Wording;
+
 pub use contour::Contour;
 pub use sesame::Sesame;
 
@@ -32,8 +34,8 @@ pub trait Implementation {
     fn is_delta(&self) -> bool;
     /// Whether it takes a changed configuration file while it runs.
     fn reloads_configuration(&self) -> bool;
-    /// Whether it is measured with Gateways.
-    fn has_gateways(&self) -> bool;
+    /// Whether it is measured with what people write so.
+    fn serves(&self, wording: Wording) -> bool;
     /// How the controller is started.
     fn serve(&self, instance: &Instance) -> Result<Command>;
     /// How the bootstrap of an Envoy is written to a file.

@@ -18,6 +18,7 @@ mod usage;
 mod world;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ struct Args {
     /// One more argument of sesame serve; may be repeated
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     serve: Vec<String>,
-    /// How many hosts of Ingresses; as many as --routes, or 1000,10000,50000 if none of the next four is given
+    /// How many hosts of Ingresses; as many as --routes and --mappings, or 1000,10000,50000 if none of the next five is given
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     sizes: Vec<usize>,
     /// How many hosts, each with a certificate of its own and asked by HTTPS
@@ -58,6 +59,9 @@ struct Args {
     /// How many hosts of HTTPRoutes, all of one Gateway; without peers
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     routes: Vec<usize>,
+    /// How many Mappings of Emissary, on 100 Hosts, a third of them with TLS; without peers
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
+    mappings: Vec<usize>,
     /// Measure Contour, too
     #[arg(long)]
     peers: bool,
@@ -80,7 +84,7 @@ struct Args {
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     clients_at: usize,
     /// Attack instead: one tenant's attacks, and what they do to the changes of others
-    #[arg(long, conflicts_with_all = ["sizes", "certificates", "proxies", "protected", "routes", "peers"])]
+    #[arg(long, conflicts_with_all = ["sizes", "certificates", "proxies", "protected", "routes", "mappings", "peers"])]
     hostile: bool,
     /// Which attacks; all of them if not given
     #[arg(long, value_delimiter = ',', value_name = "NAMES", value_enum, requires = "hostile")]
@@ -189,22 +193,23 @@ async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<(
         clients_at: args.clients_at,
         starts: args.starts.max(1),
     };
-    // HTTPRoutes are compared with Ingresses of the same run.
-    let ingresses = if args.sizes.is_empty() { &args.routes } else { &args.sizes };
-    let wordings: [(&[usize], Wording); 5] = [
-        (ingresses, Wording::Ingresses),
+    // HTTPRoutes and Mappings are compared with Ingresses of the same run.
+    let compared: BTreeSet<usize> = args.routes.iter().chain(&args.mappings).copied().collect();
+    let ingresses = if args.sizes.is_empty() { compared.into_iter().collect() } else { args.sizes.clone() };
+    let wordings: [(&[usize], Wording); 6] = [
+        (&ingresses, Wording::Ingresses),
         (&args.certificates, Wording::Certificates),
         (&args.proxies, Wording::Proxies),
         (&args.protected, Wording::Protected),
         (&args.routes, Wording::Routes),
+        (&args.mappings, Wording::Mappings),
     ];
     let said = wordings.iter().any(|(sizes, _)| !sizes.is_empty());
     let wordings = if said { wordings.to_vec() } else { vec![(&SIZES[..], Wording::Ingresses)] };
     let worlds =
         wordings.into_iter().flat_map(|(sizes, wording)| sizes.iter().map(move |&size| World { size, wording }));
     for world in worlds {
-        for implementation in implementations.iter().filter(|it| world.wording != Wording::Routes || it.has_gateways())
-        {
+        for implementation in implementations.iter().filter(|it| it.serves(world.wording)) {
             let api = fill::filled(world).await?;
             report.runs.push(measure::measure(*implementation, world, &api, &options).await);
             // What is there is kept, whatever becomes of the runs that follow.

@@ -14,7 +14,7 @@ use testbed::client::{Answer, Connection, Failure};
 use testbed::{Client, Envoy};
 
 use crate::implementation::Instance;
-use crate::world::{Backend, FIRST_AUDIENCE, Protection, World, bearer, host};
+use crate::world::{Backend, FIRST_AUDIENCE, Protection, World, bearer};
 
 /// How long a probe rests before it asks again: it must not take the CPU from what it waits for.
 const PROBE: Duration = Duration::from_micros(500);
@@ -89,7 +89,7 @@ impl Proxy {
 
     /// A client of this Envoy for a host.
     pub fn client(&self, number: usize) -> Client {
-        let host = host(number);
+        let host = self.world.host(number);
         match self.world.is_secured(number) {
             true => Client::new(self.instance.https).host(host).https(),
             false => Client::new(self.instance.http).host(host),
@@ -144,8 +144,9 @@ impl Proxy {
 
     /// One request, on the open connection if there is one. A TLS connection is one host's.
     async fn ask(&self, connection: &mut Option<Connection>, expected: &ExpectedAnswer) -> Result<Answer, Failure> {
+        let path = self.world.path(expected.number, &expected.path);
         if self.world.is_secured(expected.number) {
-            let request = self.client(expected.number).get(&expected.path).header(ONCE.0, ONCE.1);
+            let request = self.client(expected.number).get(&path).header(ONCE.0, ONCE.1);
             return match self.world.protection(expected.number) {
                 Some(Protection::Tokens) => request.header("authorization", &bearer(expected.audience)).await,
                 Some(Protection::ClientCertificates | Protection::Authorization) | None => request.await,
@@ -155,7 +156,7 @@ impl Proxy {
             Some(open) => open,
             None => self.client(expected.number).connect().await?,
         };
-        let answer = open.get(&expected.path).host(host(expected.number)).header(ONCE.0, ONCE.1).await?;
+        let answer = open.get(&path).host(self.world.host(expected.number)).header(ONCE.0, ONCE.1).await?;
         *connection = Some(open);
         Ok(answer)
     }
@@ -173,7 +174,7 @@ impl Proxy {
             // The token is for another audience until the provider is edited.
             403 if expected.audience != FIRST_AUDIENCE => Judged::NotYet,
             200 => match answer.try_echo() {
-                Some(seen) if seen.host.as_deref() != Some(&host(expected.number)) => {
+                Some(seen) if seen.host.as_deref() != Some(&self.world.host(expected.number)) => {
                     Judged::Wrong(format!("200 for {:?}", seen.host))
                 }
                 // An earlier backend, until the new one is known.

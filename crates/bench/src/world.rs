@@ -1,9 +1,10 @@
 //! The cluster that is measured: how many hosts, and the objects of each.
 //!
-//! In: a number of hosts. Out: for each an Ingress, an HTTPProxy or an HTTPRoute, a Service and an EndpointSlice, perhaps a Secret,
+//! In: a number of hosts. Out: for each an Ingress, an HTTPProxy, an HTTPRoute or a Mapping, a Service and an EndpointSlice, perhaps a Secret,
 //! as JSON, with the places in the API where they belong. Every host leads to one of two echo backends, so an answer tells which
 //! endpoints Envoy had. The path of a host is changed to edit it: the old one then answers 404, the new one 200.
 
+mod mapping;
 mod protection;
 
 use std::net::Ipv4Addr;
@@ -63,6 +64,8 @@ pub enum Wording {
     Protected,
     /// HTTPRoutes, all of one Gateway.
     Routes,
+    /// Mappings, on a hundred Hosts, of which a third have a certificate and are asked by HTTPS.
+    Mappings,
 }
 
 /// What a host of HTTPProxies is made of.
@@ -127,6 +130,23 @@ impl World {
                 .flat_map(|number| protection::shared(&namespace(number * PER_NAMESPACE), ca))
                 .collect(),
             Wording::Routes => gateway().into(),
+            Wording::Mappings => mapping::shared(ca),
+        }
+    }
+
+    /// The name that is asked for number `n`.
+    pub fn host(self, n: usize) -> String {
+        match self.wording {
+            Wording::Mappings => mapping::host(n),
+            _ => host(n),
+        }
+    }
+
+    /// The path that is asked for number `n` whose objects have `path`: several Mappings are on one Host, each with its own.
+    pub fn path(self, n: usize, path: &str) -> String {
+        match self.wording {
+            Wording::Mappings => mapping::path(n, path),
+            _ => path.to_owned(),
         }
     }
 
@@ -136,6 +156,7 @@ impl World {
             Wording::Ingresses | Wording::Routes => false,
             Wording::Certificates => true,
             Wording::Proxies | Wording::Protected => Third::of(n) == Third::Certificate,
+            Wording::Mappings => mapping::is_secured(n),
         }
     }
 
@@ -154,6 +175,7 @@ impl World {
                 ("/apis/projectcontour.io/v1/httpproxies", self.size + included)
             }
             Wording::Routes => ("/apis/gateway.networking.k8s.io/v1/httproutes", self.size),
+            Wording::Mappings => ("/apis/getambassador.io/v3alpha1/mappings", self.size),
         }
     }
 
@@ -161,7 +183,8 @@ impl World {
     pub fn objects(self, n: usize, ca: &Ca) -> Vec<Object> {
         let metadata = json!({ "name": name(n) });
         let mut objects = Vec::with_capacity(4);
-        if self.is_secured(n) {
+        // Those of Mappings belong to their Hosts.
+        if self.is_secured(n) && self.wording != Wording::Mappings {
             let leaf = ca.leaf("").dns(&host(n)).make();
             let encoded = |text: &str| BASE64.encode(text);
             let data = json!({ "tls.crt": encoded(leaf.chain_pem()), "tls.key": encoded(leaf.key_pem()) });
@@ -189,6 +212,7 @@ impl World {
                 let spec = json!({ "parentRefs": [parent], "hostnames": [host(n)], "rules": [rule(n, FIRST_PATH)] });
                 objects.push(Object { folder: route_folder(n), body: gateway_api("HTTPRoute", &name(n), &spec) });
             }
+            Wording::Mappings => objects.push(mapping::mapping(n, FIRST_PATH)),
         }
         objects
     }
@@ -206,6 +230,7 @@ impl World {
             Wording::Routes => {
                 (format!("{}/{}", route_folder(n), name(n)), json!({ "spec": { "rules": [rule(n, path)] } }))
             }
+            Wording::Mappings => mapping::edit(n, path),
         }
     }
 
@@ -308,6 +333,7 @@ impl std::fmt::Display for World {
             Wording::Proxies => write!(f, "{} hosts of HTTPProxies", self.size),
             Wording::Protected => write!(f, "{} hosts of HTTPProxies, a third of them protected", self.size),
             Wording::Routes => write!(f, "{} hosts of HTTPRoutes on one Gateway", self.size),
+            Wording::Mappings => write!(f, "{} Mappings on {} Hosts", self.size, mapping::HOSTS),
         }
     }
 }

@@ -39,6 +39,8 @@ fn every_row_is_measured() {
             "20",
             "--routes",
             "20",
+            "--mappings",
+            "20",
             "--samples",
             "2",
             "--writes",
@@ -53,6 +55,7 @@ fn every_row_is_measured() {
     );
     assert!(table.contains("20 hosts of HTTPProxies"), "{table}");
     assert!(table.contains("20 hosts: HTTPRoutes beside Ingresses"), "{table}");
+    assert!(table.contains("20 Mappings beside Ingresses"), "{table}");
     for row in ["cold start", "new host", "route edit", "endpoint change", "restart", "clients"] {
         assert!(table.contains(row), "there is no row about {row}:\n{table}");
     }

@@ -98,6 +98,8 @@ pub struct GoProgram {
 pub struct Files {
     /// Files and folders in the module; each stands under its last name in the part's folder.
     pub take: Vec<String>,
+    /// For a program in Python: the requirements file beside the pins, whose packages stand in the folder `lib` of the part.
+    pub requirements: Option<String>,
 }
 
 /// A published crate with a program in it.
@@ -259,6 +261,7 @@ struct GoEntry {
 struct FilesEntry {
     module: String,
     take: Vec<String>,
+    requirements: Option<String>,
 }
 
 impl PartEntry {
@@ -278,7 +281,9 @@ impl PartEntry {
             (None, Some(go), None, None) => {
                 Recipe::Go(module(&go.module)?, GoProgram { package: go.package, test: go.test, tags: go.tags })
             }
-            (None, None, Some(files), None) => Recipe::Files(module(&files.module)?, Files { take: files.take }),
+            (None, None, Some(FilesEntry { module: folder, take, requirements }), None) => {
+                Recipe::Files(module(&folder)?, Files { take, requirements })
+            }
             (None, None, None, Some(krate)) => Recipe::Crate(krate),
             _ => return Err(Bad::Recipe(name)),
         };

@@ -92,7 +92,11 @@ fn from_module(module: &Module, files: &Files, into: &Path, log: &Path, progress
         let name = from.file_name().with_context(|| format!("{path} in pins.toml has no name"))?;
         copy(&from, &into.join(name)).with_context(|| format!("copying {path} of {}", module.path))?;
     }
-    Ok(())
+    let Some(requirements) = &files.requirements else { return Ok(()) };
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--no-deps", "--only-binary=:all:", "--require-hashes", "--target"]);
+    pip.arg(into.join("lib")).arg("--requirement").arg(crate::root().join("parts").join(requirements));
+    progress.run("fetching with pip", &mut pip, log)
 }
 
 fn from_crate(part: &Part, krate: &Crate, shelf: &Path, into: &Path, log: &Path, progress: &Progress) -> Result<()> {

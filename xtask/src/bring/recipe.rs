@@ -35,7 +35,16 @@ pub fn text(root: &Path, part: &Part) -> Result<String> {
             let arguments = make::go_arguments(module, program).join(" ");
             Ok(format!("go {arguments}\n{}", module_text(&folder, module)?))
         }
-        Recipe::Files(module, files) => Ok(format!("{} of\n{}", files.take.join(" "), module_text(&folder, module)?)),
+        Recipe::Files(module, files) => {
+            let requirements = match &files.requirements {
+                Some(name) => {
+                    let file = folder.join(name);
+                    fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?
+                }
+                None => String::new(),
+            };
+            Ok(format!("{} of\n{}{requirements}", files.take.join(" "), module_text(&folder, module)?))
+        }
         Recipe::Crate(krate) => Ok(format!("cargo {}", make::cargo_arguments(krate, &part.version).join(" "))),
     }
 }

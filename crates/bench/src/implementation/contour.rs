@@ -9,6 +9,7 @@ use anyhow::Result;
 use testbed::Command;
 
 use super::{Implementation, Instance};
+use crate::world::Wording;
 
 /// More than it will ask.
 const NO_LIMIT: &str = "100000";
@@ -39,8 +40,9 @@ impl Implementation for Contour {
         false
     }
 
-    fn has_gateways(&self) -> bool {
-        false
+    /// It is not measured with Gateways, and has no Mappings.
+    fn serves(&self, wording: Wording) -> bool {
+        !matches!(wording, Wording::Routes | Wording::Mappings)
     }
 
     fn serve(&self, instance: &Instance) -> Result<Command> {

@@ -6,6 +6,7 @@ use anyhow::Result;
 use testbed::Command;
 
 use super::{Implementation, Instance};
+use crate::world::Wording;
 
 /// Sesame.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Implementation for Sesame {
         true
     }
 
-    fn has_gateways(&self) -> bool {
+    fn serves(&self, _: Wording) -> bool {
         true
     }
 

@@ -7,6 +7,7 @@ use testbed::Load;
 
 use super::{Fixture, milliseconds};
 use crate::report::{Run, Step};
+use crate::world::FIRST_PATH;
 
 /// How long an Envoy may take to come back, and for how long it must be sent nothing to be done.
 const COMES_BACK: Duration = Duration::from_secs(300);
@@ -14,7 +15,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Restarts, under a light load on the newest host.
 pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
-    let request = fixture.proxy.client(fixture.world.size).get(crate::world::FIRST_PATH);
+    let newest = fixture.world.size;
+    let request = fixture.proxy.client(newest).get(&fixture.world.path(newest, FIRST_PATH));
     let load = Load::of(request).per_second(100).start();
     let came = fixture.follower.as_ref().map(|follower| follower.came());
     let start = Instant::now();

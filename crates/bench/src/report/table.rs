@@ -23,14 +23,19 @@ pub fn tables(report: &Report, markdown: bool) -> String {
             }
         }
     }
-    for routes in report.runs.iter().filter(|run| run.wording == Wording::Routes) {
-        let is_beside = |run: &&Run| {
-            run.wording == Wording::Ingresses
-                && (run.size, &run.implementation) == (routes.size, &routes.implementation)
+    for run in &report.runs {
+        let (what, kind) = match run.wording {
+            Wording::Routes => (format!("{} hosts: HTTPRoutes beside Ingresses", run.size), "HTTPRoutes"),
+            Wording::Mappings => (format!("{} Mappings beside Ingresses", run.size), "Mappings"),
+            _ => continue,
+        };
+        let is_beside = |other: &&Run| {
+            other.wording == Wording::Ingresses
+                && (other.size, &other.implementation) == (run.size, &run.implementation)
         };
         if let Some(ingresses) = report.runs.iter().find(is_beside) {
-            text.push_str(&title(&format!("{} hosts: HTTPRoutes beside Ingresses", routes.size), markdown));
-            text.push_str(&render(&compared(ingresses, routes), markdown));
+            text.push_str(&title(&what, markdown));
+            text.push_str(&render(&compared(ingresses, run, kind), markdown));
         }
     }
     text.push_str(&hostile::tables(&report.hostile, report.fleet.as_ref(), markdown));
@@ -66,18 +71,18 @@ fn figures(runs: &[&Run]) -> Vec<Vec<String>> {
     lines
 }
 
-/// What the same change costs, and the memory of the controller, written as Ingresses and as HTTPRoutes.
-fn compared(ingresses: &Run, routes: &Run) -> Vec<Vec<String>> {
-    let mut lines = vec![["", "Ingresses", "HTTPRoutes", "ratio"].map(str::to_owned).to_vec()];
+/// What the same change costs, and the memory of the controller, written as Ingresses and as another kind.
+fn compared(ingresses: &Run, other: &Run, kind: &str) -> Vec<Vec<String>> {
+    let mut lines = vec![["", "Ingresses", kind, "ratio"].map(str::to_owned).to_vec()];
     let mut add = |label: &str, unit: Unit, of: &dyn Fn(&Run) -> Option<f64>| {
-        let (one, other) = (of(ingresses), of(routes));
+        let (one, other) = (of(ingresses), of(other));
         let show = |value: Option<f64>| value.map_or("–".to_owned(), |value| unit.show(value));
         let ratio = one.zip(other).filter(|(one, _)| *one > 0.0);
         let ratio = ratio.map_or("–".to_owned(), |(one, other)| format!("{:.2}×", other / one));
         lines.push(vec![label.to_owned(), show(one), show(other), ratio]);
     };
-    let keys =
-        ["new-host", "route-edit", "endpoints"].map(|step| [format!("{step}.served.p50"), format!("{step}.cpu")]);
+    let keys = ["new-host", "route-edit", "endpoints"]
+        .map(|step| ["served.p50", "served.p99", "cpu"].map(|row| format!("{step}.{row}")));
     for key in keys.as_flattened() {
         for row in ROWS.iter().filter(|row| row.key == key) {
             add(row.label, row.unit, &|run| run.rows.get(row.key).copied());
