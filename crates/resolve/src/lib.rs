@@ -130,15 +130,20 @@ pub fn presenting(
     if !protocol.is_some_and(Protocol::is_tls) {
         return Ok(cluster);
     }
+    let found = view.certificate(certificate);
+    presentable(certificate, found.as_deref().map(|found| found.as_ref().map(|_| ())))?;
+    let overrides = cluster.overrides.as_deref().cloned().unwrap_or_default();
+    let overrides = ClusterOverrides { client_certificate: Some(certificate.clone()), ..overrides };
+    Ok(ClusterId { overrides: overrides.shared(), ..cluster })
+}
+
+/// Whether proxies can present the operator's certificate, by what is found in its Secret.
+pub fn presentable(certificate: &ObjectRef, found: Option<Result<(), &Rejection>>) -> Result<(), Rejection> {
     let not_valid = |why: &str| {
         Rejection::new(Code::ClientCertificateNotValid, format!("the client certificate for TLS backends: {why}"))
     };
-    match view.certificate(certificate).as_deref() {
-        Some(Ok(_)) => {
-            let overrides = cluster.overrides.as_deref().cloned().unwrap_or_default();
-            let overrides = ClusterOverrides { client_certificate: Some(certificate.clone()), ..overrides };
-            Ok(ClusterId { overrides: overrides.shared(), ..cluster })
-        }
+    match found {
+        Some(Ok(())) => Ok(()),
         Some(Err(no)) if no.code == Code::SecretPending => Err(no.clone()),
         Some(Err(no)) => Err(not_valid(&no.why)),
         None => Err(not_valid(&format!("{certificate} does not exist"))),
