@@ -6,6 +6,7 @@ pub mod cookies;
 pub mod ext_authz;
 pub mod filters;
 pub mod jwt;
+pub mod mark;
 pub mod rate_limit;
 pub mod retry;
 

@@ -7,9 +7,10 @@
 use crate::{
     emissary::{authorization, logs, rate_limits, tracing},
     objects::Objects,
-    settings::Fleets,
+    settings::{Fleets, ForHttpProxies},
     view::TableView,
 };
+use dialect_httpproxy::extension_service::{self, ExtensionView};
 use engine::{Derived, Index, Reads, Table};
 use kinds::ExtensionService;
 use model::{ClusterId, Code, FleetId, ObjectRef, cluster::Extension};
@@ -40,8 +41,9 @@ impl Table for KnownExtensions {
 impl Derived for KnownExtensions {
     fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<KnownExtension> {
         let object = reads.get::<Objects<ExtensionService>>(key)?.clone();
+        let certificate = reads.get::<ForHttpProxies>(&())?.client_certificate.clone();
         let mut view = TableView::new(reads, self.fetched_secrets);
-        let known = dialect_httpproxy::extension_service::read(key.kind, &object, &mut view);
+        let known = extension_service::read(key.kind, &object, &mut view, certificate.as_ref());
         let known = KnownExtension { secrets: view.into_secrets(), ..known };
         if is_pending(&known) {
             reads.set_pending();
@@ -55,6 +57,13 @@ impl Derived for KnownExtensions {
             Some(computed) => Arc::new(KnownExtension { found: good.found.clone(), ..computed }),
             None => Arc::clone(good),
         }
+    }
+}
+
+/// Read here, not as other certificates are: those are not in the lane.
+impl ExtensionView for TableView<'_, '_> {
+    fn has_certificate(&mut self, secret: &ObjectRef) -> Option<Result<(), Rejection>> {
+        self.secret(secret, |secret| resolve::certificate::read(secret).map(drop))
     }
 }
 

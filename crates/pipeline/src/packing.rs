@@ -13,6 +13,7 @@ use crate::{
     ports::{PlaintextPorts, PortRow, Ports},
     resources::Resource,
     settings::Settings,
+    slots::jwt,
     spoil,
     translations::HostKey,
     withheld::{self, Withheld, WithheldRows, WithholdReason, Withholdable},
@@ -24,7 +25,7 @@ use envoy::{
     name,
     packing::{self, Packing, plain, scoped},
 };
-use model::{Host, ListenerId, ObjectRef, PortId, Route};
+use model::{Host, ListenerId, ObjectRef, PortId};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -146,7 +147,7 @@ impl Derived for EncodedHosts {
             HostBytes { bytes: packing::refused(&key.1), clusters, slots, hash, waits: false, refused: None }
         };
         Some(match withheld::why(&target, hash, reads) {
-            None => HostBytes { bytes, clusters: clusters(host), slots: slots(&place.port, host), ..substitute() },
+            None => HostBytes { bytes, clusters: clusters(host), slots: slots(place, host), ..substitute() },
             Some(WithholdReason::Waits(None)) => HostBytes { waits: true, ..substitute() },
             Some(WithholdReason::Waits(Some(before))) => {
                 let HostBytes { bytes, clusters, slots, .. } = HostBytes::clone(before);
@@ -183,16 +184,12 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     clusters.into_iter().collect()
 }
 
-/// The slots that routes of a host name, as it is looked up at a port.
-fn slots(port: &PortId, host: &model::VirtualHost) -> Vec<Arc<str>> {
+/// The slots that routes of a host name, where it is looked up.
+fn slots(place: &Placement, host: &model::VirtualHost) -> Vec<Arc<str>> {
     let routes = host.routes.iter().chain(&host.catch_all);
-    let slots = |route: &Arc<Route>| {
-        let authorized = Slot::asking(&route.policy.authorization);
-        let verified = route.policy.jwt.as_deref().map(Slot::of_jwt_provider);
-        verified.into_iter().chain(authorized)
-    };
-    let slots: BTreeSet<Slot> = routes.flat_map(slots).collect();
-    slots.into_iter().map(|slot| name::slot(port, slot).into()).collect()
+    let authorized: BTreeSet<Slot> = routes.filter_map(|route| Slot::asking(&route.policy.authorization)).collect();
+    let authorized = authorized.into_iter().map(|slot| name::slot(&place.port, slot).into());
+    jwt::required(place, host).into_keys().chain(authorized).collect()
 }
 
 /// What a resource with these clusters and slots refers to.
@@ -283,7 +280,7 @@ impl Derived for ScopeResources {
         let own = reads.probe::<HostsByScope>(key).next()?;
         let place = reads.get::<Placements>(own)?;
         let host = &reads.get::<VirtualHosts>(own)?.host;
-        let refs = refs(clusters(host), slots(port, host));
+        let refs = refs(clusters(host), slots(place, host));
         let body = spoil::scope(scoped::host(port, host, place.admission.as_ref()), self.1.as_deref());
         let resource = Resource { refs, ..Resource::of(scope_name(key), body) }.in_fleet(port.fleet());
         let stand_in = || scoped::refused(port, &host.host);

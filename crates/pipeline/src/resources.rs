@@ -21,7 +21,11 @@ use crate::{
     redirects::RedirectScopes,
     services,
     settings::{ForClusters, Packing, Settings},
-    slots::{SlotResources, slot_name},
+    slots::{
+        SlotResources,
+        jwt::{JwtSlotKey, JwtSlotResources},
+        slot_name,
+    },
     translations::{HostKey, NamedClustersInUse, SharedClustersInUse, TlsByHost},
     withheld::{self, FleetTarget, Target, Withheld, WithheldInFleets, WithheldRows, WithholdReason, Withholdable},
 };
@@ -235,6 +239,7 @@ of_one_fleet! {
     ClientTrustResources => Secret, client_trust_name, |key| &key.0;
     HolderResources => Cluster, holder_name, |key| key.0.fleet();
     SlotResources => Extension, slot_name, |key| key.0.fleet();
+    JwtSlotResources => Extension, JwtSlotKey::name, |key| key.fleet();
     TcpResources => Extension, tcp_name, |key| key.0.fleet();
     StreamResources => Extension, name::tcp_listener, |key| key.fleet();
     UdpClusterResources => Cluster, name::udp_cluster, |key| key.fleet();

@@ -1,7 +1,7 @@
 //! What fills the slots of protecting filters on a port: see [`envoy::listener::slots`].
 //!
 //! In: the ports whose requests are looked at. Out: a resource for each of their slots, also for those that are empty: an
-//! Envoy that comes back asks for what it has, and is sent nothing again.
+//! Envoy that comes back asks for what it has, and is sent nothing again. Slots of JWT verification belong to filter chains: [`jwt`].
 
 mod ext_authz;
 pub mod jwt;
@@ -56,7 +56,6 @@ impl Derived for SlotResources {
             return None;
         }
         let filled = match slot {
-            Slot::JwtAuthn(_) => jwt::filled(id, *slot, port, reads),
             Slot::ExtAuthz | Slot::ExtAuthzFailOpen => ext_authz::filled(id, *slot, port, reads),
             Slot::ExtAuthzOfFleet => ext_authz::filled_by_fleet(id, reads),
             Slot::RateLimit => rate_limit::filled(id, reads),

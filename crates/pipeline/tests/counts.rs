@@ -2,11 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "counts/emissary.rs"]
+mod emissary;
+
+use envoy_api::{
+    Message,
+    envoy::{config::core::v3::TypedExtensionConfig, extensions::filters::http::jwt_authn::v3::JwtAuthentication},
+};
+use kinds::kind;
+use model::{ObjectRef, Timeout, jwt::JwtProviderId};
 use pipeline::{Pipeline, Settings, settings::Packing};
 use serde_json::json;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use testbed::cases::object;
-use xds::{Outcome, ResourceOutcome};
+use xds::{Kind, Outcome, ResourceOutcome};
 
 const MANY: usize = 10_000;
 
@@ -288,9 +301,13 @@ fn route(number: usize, path: &str) -> kinds::Object {
 }
 
 fn certificate() -> kinds::Object {
+    certificate_in("cert")
+}
+
+fn certificate_in(name: &str) -> kinds::Object {
     let leaf = testbed::certs::Ca::new("counts").leaf("*.example.com").make();
     object(&json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": "cert" },
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name },
         "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() },
     }))
 }
@@ -415,20 +432,24 @@ fn a_tls_policy_that_is_not_in_effect_wakes_nobody() {
 }
 
 fn with_tokens(number: usize, audience: &str) -> kinds::Object {
+    with_tokens_and_certificate(number, audience, "cert")
+}
+
+fn with_tokens_and_certificate(number: usize, audience: &str, secret: &str) -> kinds::Object {
     let uri = format!("https://keys.example.com/{number}");
     let provider = json!({ "name": "a", "default": true, "audiences": [audience], "remoteJWKS": { "uri": uri } });
     let fqdn = format!("web-{number}.example.com");
     object(&json!({
         "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": format!("web-{number}") },
         "spec": {
-            "virtualhost": { "fqdn": fqdn, "tls": { "secretName": "cert" }, "jwtProviders": [provider] },
+            "virtualhost": { "fqdn": fqdn, "tls": { "secretName": secret }, "jwtProviders": [provider] },
             "routes": [{ "services": [{ "name": "web-0", "port": 80 }] }],
         },
     }))
 }
 
-/// A thousand hosts with a provider of tokens each: an edit of one, or a key that it rotates, is one resource with a fifth of all
-/// providers, and no host.
+/// A thousand hosts with a provider of tokens each and one certificate: an edit of one, or a key that it rotates, is one resource with
+/// a quarter of all providers, and no host.
 #[test]
 fn an_edit_of_one_provider_of_tokens_among_a_thousand_is_one_resource() {
     const HOSTS: usize = 1_000;
@@ -448,11 +469,16 @@ fn an_edit_of_one_provider_of_tokens_among_a_thousand_is_one_resource() {
         let (output, _) = bed.settle();
         let mut sizes: Vec<usize> = output.xds.upserts.iter().map(|resource| resource.body.len()).collect();
         sizes.sort_unstable();
-        assert_eq!(sizes.len(), 5, "the slots of the TLS port, and no host");
-        assert!(sizes[4] < 2 * sizes[0], "the providers are spread evenly: {sizes:?}");
+        assert_eq!(sizes.len(), 4, "the slots of the chain, and no host");
+        assert!(sizes[3] < 2 * sizes[0], "the providers are spread evenly: {sizes:?}");
         let one = |output: &pipeline::Output, computed: &BTreeMap<&'static str, u64>| {
             let sent: Vec<String> = output.xds.upserts.iter().map(|it| format!("{} {}", it.kind, it.name)).collect();
-            assert!(sent.len() == 1 && sent[0].starts_with("ecds slot/ingress_https/jwt_authn-"), "{sent:?}");
+            assert!(
+                sent.len() == 1
+                    && sent[0].starts_with("ecds slot/chain:ingress_https/")
+                    && sent[0].contains("/jwt_authn-"),
+                "{sent:?}"
+            );
             assert!(output.xds.removes.is_empty());
             assert!(computed.values().sum::<u64>() <= 20, "{computed:?}");
         };
@@ -468,65 +494,55 @@ fn an_edit_of_one_provider_of_tokens_among_a_thousand_is_one_resource() {
     }
 }
 
-/// Of how many Hosts and Mappings of Emissary the tests below are.
-const HOSTS: usize = 100;
-
-fn emissary(kind: &str, name: &str, spec: &serde_json::Value) -> kinds::Object {
-    let metadata = json!({ "name": name });
-    object(&json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": kind, "metadata": metadata, "spec": spec }))
-}
-
-/// A Mapping for a host name.
-fn mapping(number: usize, hostname: &str, path: &str) -> kinds::Object {
-    let spec =
-        json!({ "hostname": hostname, "prefix": format!("{path}/{number}/"), "service": format!("web-{number}") });
-    emissary("Mapping", &format!("web-{number}"), &spec)
-}
-
-fn host_of(number: usize) -> String {
-    format!("web-{number}.example.com")
-}
-
-/// A Listener, Hosts, and as many Mappings, each for the host name that it is given.
-fn mappings(hostname: fn(usize) -> String) -> impl Iterator<Item = kinds::Object> {
-    let binding = json!({ "namespace": { "from": "ALL" } });
-    let spec = json!({ "port": 8080, "protocol": "HTTP", "securityModel": "XFP", "hostBinding": binding });
-    let listener = emissary("Listener", "http", &spec);
-    let objects = move |number: usize| {
-        let policy = json!({ "insecure": { "action": "Route" } });
-        let spec = json!({ "hostname": host_of(number), "requestPolicy": policy });
-        let host = emissary("Host", &format!("web-{number}"), &spec);
-        [host, service(number), mapping(number, &hostname(number), "/a")]
-    };
-    std::iter::once(listener).chain((0..HOSTS).flat_map(objects))
-}
-
-/// Neither the first build nor an edit looks at Hosts that a Mapping is not for.
+/// Envoy reads a slot once for each filter chain that has it, so a chain has the providers of its own hosts and no others.
 #[test]
-fn a_mapping_costs_its_own_host_among_many() {
+fn an_edit_of_one_provider_among_a_thousand_on_twenty_chains_is_one_resource_of_its_chain() {
+    const HOSTS: usize = 1_000;
+    const CHAINS: usize = 20;
+    let secret = |number: usize| format!("cert-{}", number % CHAINS);
     for packing in [Packing::Plain, Packing::Scoped] {
-        let mut bed = Bed::of(packing, mappings(host_of));
-        let most = bed.before.iter().max_by_key(|(_, computed)| **computed).unwrap();
-        assert!(*most.1 <= 4 * HOSTS as u64, "{packing:?}: {most:?}");
-        let reads: usize = bed.pipeline.engine().counters().iter().map(|table| table.reads).sum();
-        assert!(reads <= 200 * HOSTS, "{packing:?}: {reads} reads are kept");
-        let (output, computed) = bed.put(mapping(7, &host_of(7), "/other"));
-        let total: u64 = computed.values().sum();
-        assert!(total <= 16, "{packing:?}: {total} rows were computed: {computed:?}");
-        assert_eq!(output.xds.upserts.len(), 1, "{packing:?}: {:?}", output.xds.upserts);
+        let hosts = (0..HOSTS).map(|number| with_tokens_and_certificate(number, "shop", &secret(number)));
+        let secrets = (0..CHAINS).map(|number| certificate_in(&secret(number)));
+        let mut bed = Bed::of(packing, hosts.chain(secrets).chain([service(0)]));
+        let (output, computed) = bed.put(with_tokens_and_certificate(471, "other", &secret(471)));
+        let [slot] = &output.xds.upserts[..] else { panic!("{:?}", output.xds.upserts) };
+        assert!(slot.kind == Kind::Extension && slot.name.contains("/cert-11/"), "{}", slot.name);
+        assert!(output.xds.removes.is_empty() && computed.values().sum::<u64>() <= 20, "{computed:?}");
+        let slot = TypedExtensionConfig::decode(slot.body.clone()).unwrap();
+        let slot = JwtAuthentication::decode(slot.typed_config.unwrap().value).unwrap();
+        let of_chain: BTreeSet<String> = (11..HOSTS)
+            .step_by(CHAINS)
+            .map(|number| {
+                let object = ObjectRef::new(kind::CONTOUR_HTTP_PROXY, "default", format!("web-{number}"));
+                envoy::name::jwt_requirement(&JwtProviderId { object, name: "a".into() })
+            })
+            .collect();
+        let held: BTreeSet<String> = slot.providers.into_keys().collect();
+        assert!(held.is_subset(&of_chain) && (1..HOSTS / CHAINS).contains(&held.len()), "{held:?}");
     }
 }
 
-/// Where every Host has all Mappings, they are gathered once, and an edit makes each Host once.
+/// A timeout of listeners is no edit of hosts, and one of clusters is none of listeners.
 #[test]
-fn a_mapping_for_every_host_is_gathered_once() {
+fn a_changed_timeout_publishes_what_differs_among_ten_thousand() {
     for packing in [Packing::Plain, Packing::Scoped] {
-        let mut bed = Bed::of(packing, mappings(|_| "*".to_owned()));
-        let most = bed.before.iter().max_by_key(|(_, computed)| **computed).unwrap();
-        assert!(*most.1 <= 4 * HOSTS as u64, "{packing:?}: {most:?}");
-        let (_, computed) = bed.put(mapping(7, "*", "/other"));
-        assert_eq!(computed.get("selected routes"), Some(&1), "{packing:?}: {computed:?}");
-        let most = computed.iter().max_by_key(|(_, computed)| **computed).unwrap();
-        assert!(*most.1 <= HOSTS as u64 + 1, "{packing:?}: {most:?}");
+        let mut bed = Bed::new(packing);
+        let mut settings = Settings { packing, ..Settings::default() };
+        let mut published = |settings: &Settings| {
+            bed.pipeline.set_settings(settings);
+            let (output, computed) = bed.settle();
+            assert!(output.xds.removes.is_empty());
+            let sent = output.xds.upserts.iter().map(|it| (it.kind, it.name.to_string())).collect::<Vec<_>>();
+            (sent, computed.values().sum::<u64>())
+        };
+        settings.http_settings.connection_idle = Timeout::After(Duration::from_secs(61));
+        settings.https_settings.connection_idle = Timeout::After(Duration::from_secs(61));
+        let (sent, computed) = published(&settings);
+        assert_eq!(sent, [(Kind::Listener, "ingress_http".to_owned())]);
+        assert!(computed < 100, "{computed} rows");
+        settings.cluster.connect_timeout = Duration::from_secs(3);
+        let (sent, _) = published(&settings);
+        assert!(sent.len() == MANY && sent.iter().all(|(kind, _)| *kind == Kind::Cluster), "{}", sent.len());
+        assert_eq!(published(&settings), (Vec::new(), 0), "nothing has changed");
     }
 }

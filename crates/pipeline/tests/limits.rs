@@ -4,7 +4,11 @@
 
 use kinds::Object;
 use model::{Code, FleetId, Host, ListenerId, PortId};
-use pipeline::{Output, Pipeline, Settings, hosts::VirtualHosts, settings::Packing};
+use pipeline::{
+    Output, Pipeline, Settings,
+    hosts::VirtualHosts,
+    settings::{Certificates, Packing},
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use testbed::cases::object;
@@ -204,8 +208,9 @@ fn secrets(namespace: &str, keys: usize) -> [Object; 2] {
 /// Namespaces share slots: one with far too many keys is without any, and the others keep theirs.
 #[test]
 fn a_namespace_with_too_many_keys_takes_no_room_of_others() {
-    let mut pipeline = Pipeline::new(&Settings::default());
-    let greedy = (0..500).map(|number| with_tokens("greedy", number));
+    let on_demand = Settings { certificates: Certificates::OnDemand, ..Settings::default() };
+    let mut pipeline = Pipeline::new(&on_demand);
+    let greedy = (0..1_200).map(|number| with_tokens("greedy", number));
     let modest = (0..20).map(|number| with_tokens("modest", number));
     let too_many = with_tokens("many", 0);
     let objects = greedy.chain(modest).chain([too_many.clone()]).chain(secrets("greedy", 55));
@@ -219,11 +224,11 @@ fn a_namespace_with_too_many_keys_takes_no_room_of_others() {
             told.insert((object.namespace.to_string(), object.name.to_string()));
         }
     }
-    assert_eq!(told.iter().filter(|(namespace, _)| namespace == "greedy").count(), 500);
-    assert_eq!(told.len(), 501, "and the host whose own keys are too many: {told:?}");
+    assert_eq!(told.iter().filter(|(namespace, _)| namespace == "greedy").count(), 1_200);
+    assert_eq!(told.len(), 1_201, "and the host whose own keys are too many: {told:?}");
     assert!(told.contains(&("many".to_owned(), "h0".to_owned())));
     let slots =
-        output.xds.upserts.iter().filter(|it| it.kind == Kind::Extension && it.name.contains("https/jwt_authn"));
+        output.xds.upserts.iter().filter(|it| it.kind == Kind::Extension && it.name.contains(":ingress_https/"));
     let (mut all, mut modest) = (0, 0);
     for slot in slots {
         let text = String::from_utf8_lossy(&slot.body);
@@ -231,7 +236,7 @@ fn a_namespace_with_too_many_keys_takes_no_room_of_others() {
         all += text.matches("unused").count();
         modest += text.matches("\"kid\":\"modest\"").count();
     }
-    assert_eq!((all, modest), (521, 20 * 10), "every provider is there, and the modest have their keys");
+    assert_eq!((all, modest), (1_221, 20 * 10), "every provider is there, and the modest have their keys");
 
     // When the greedy have less, they have their keys.
     for object in secrets("greedy", 20) {

@@ -31,6 +31,8 @@ pub struct ExtensionService {
     pub protocol: Protocol,
     /// How the certificate of its Services is validated.
     pub validation: Option<Validation>,
+    /// The Secret with the certificate that proxies present to its Services.
+    pub client_certificate: Option<ObjectRef>,
     /// The load balancing policy.
     pub balance: LoadBalancing,
     /// The idle timeout of connections.
@@ -51,6 +53,7 @@ impl ExtensionService {
             idle: self.idle,
             balance: self.balance,
             validation: self.validation.clone(),
+            client_certificate: self.client_certificate.clone(),
             ..Cluster::new(self.extension().cluster, Discovery::WeightedEndpoints)
         }
     }

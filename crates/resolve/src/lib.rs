@@ -127,11 +127,18 @@ pub fn presenting(
     if !speaks_tls(view, &cluster) {
         return Ok(cluster);
     }
+    let found = view.certificate(certificate);
+    presentable(certificate, found.as_deref().map(|found| found.as_ref().map(|_| ())))?;
+    Ok(with_certificate(cluster, certificate))
+}
+
+/// Whether proxies can present the operator's certificate, by what is found in its Secret.
+pub fn presentable(certificate: &ObjectRef, found: Option<Result<(), &Rejection>>) -> Result<(), Rejection> {
     let not_valid = |why: &str| {
         Rejection::new(Code::ClientCertificateNotValid, format!("the client certificate for TLS backends: {why}"))
     };
-    match view.certificate(certificate).as_deref() {
-        Some(Ok(_)) => Ok(with_certificate(cluster, certificate)),
+    match found {
+        Some(Ok(())) => Ok(()),
         Some(Err(no)) if no.code == Code::SecretPending => Err(no.clone()),
         Some(Err(no)) => Err(not_valid(&no.why)),
         None => Err(not_valid(&format!("{certificate} does not exist"))),

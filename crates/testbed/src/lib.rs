@@ -7,6 +7,7 @@
 pub mod apiserver;
 pub mod auth_server;
 pub mod backend;
+pub mod broken_server;
 #[cfg(feature = "cases")]
 pub mod cases;
 pub mod certs;
@@ -16,6 +17,7 @@ pub mod deadline;
 pub mod envoy;
 pub mod http;
 pub mod image;
+pub mod kat_server;
 pub mod key_server;
 pub mod load;
 pub mod log_server;
@@ -41,6 +43,7 @@ pub use client::Client;
 pub use cluster::Cluster;
 pub use deadline::{Late, eventually, within};
 pub use envoy::Envoy;
+pub use kat_server::KatServer;
 pub use key_server::{KeyAnswer, KeyServer};
 pub use load::Load;
 pub use log_server::LogServer;

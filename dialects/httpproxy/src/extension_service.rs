@@ -24,10 +24,22 @@ const MOST_SERVICES: usize = 100;
 const CONNECTIONS: u32 = 1024;
 const RETRIES: u32 = 3;
 
-/// Reads an object; whoever looks up Secrets adds which were asked for.
-pub fn read(kind: Kind, object: &ExtensionService, view: &mut impl View) -> KnownExtension {
+/// Where extensions look things up.
+pub trait ExtensionView: View {
+    /// Whether a Secret holds a certificate; nothing if it does not exist. Of one that has not been read yet the reason is
+    /// [`Code::SecretPending`].
+    fn has_certificate(&mut self, secret: &ObjectRef) -> Option<Result<(), resolve::Rejection>>;
+}
+
+/// Reads an object; whoever looks up Secrets adds which were asked for. Services that speak TLS are presented the operator's certificate.
+pub fn read(
+    kind: Kind,
+    object: &ExtensionService,
+    view: &mut impl ExtensionView,
+    certificate: Option<&ObjectRef>,
+) -> KnownExtension {
     let id = ObjectRef::new(kind, object.meta.namespace.clone(), object.meta.name.clone());
-    let mut work = Reading { id: &id, object, view, verdicts: VerdictList::default() };
+    let mut work = Reading { id: &id, object, view, certificate, verdicts: VerdictList::default() };
     let found = work.extension();
     let found = found.map_err(|no| {
         let told = resolve::Rejection::new(no.code, format!("{}: {}", no.field, no.why));
@@ -41,10 +53,11 @@ struct Reading<'a, V> {
     id: &'a ObjectRef,
     object: &'a ExtensionService,
     view: &'a mut V,
+    certificate: Option<&'a ObjectRef>,
     verdicts: VerdictList,
 }
 
-impl<V: View> Reading<'_, V> {
+impl<V: ExtensionView> Reading<'_, V> {
     fn report(&mut self, no: Rejection) {
         self.verdicts.push(no.on(self.id));
     }
@@ -52,6 +65,7 @@ impl<V: View> Reading<'_, V> {
     fn extension(&mut self) -> Result<resolve::ExtensionService, Rejection> {
         let protocol = self.protocol()?;
         let validation = self.validation(protocol)?;
+        let client_certificate = self.client_certificate(protocol)?;
         let balance = self.balance()?;
         let (response_timeout, idle) = self.timeouts()?;
         let breakers = match optional(&self.object.spec.circuit_breaker_policy)? {
@@ -69,6 +83,7 @@ impl<V: View> Reading<'_, V> {
             services,
             protocol,
             validation,
+            client_certificate,
             balance,
             idle,
             response_timeout,
@@ -99,6 +114,16 @@ impl<V: View> Reading<'_, V> {
             Code::ProxyUpstreamValidation => Rejection { code: Code::ExtensionValidation, ..no },
             _ => no,
         })
+    }
+
+    /// The certificate that proxies present. Without it the extension is not used, as no other TLS backend is.
+    fn client_certificate(&mut self, protocol: Protocol) -> Result<Option<ObjectRef>, Rejection> {
+        let Some(certificate) = self.certificate.filter(|_| protocol.is_tls()) else { return Ok(None) };
+        let found = self.view.has_certificate(certificate);
+        let found = found.as_ref().map(|found| found.as_ref().map(|()| ()));
+        let presentable = resolve::presentable(certificate, found);
+        presentable.map_err(|no| Rejection::resolved(no, spec("protocol")))?;
+        Ok(Some(certificate.clone()))
     }
 
     /// Strategies that need a request of a client are told, and have no effect.

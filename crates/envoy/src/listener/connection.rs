@@ -1,6 +1,6 @@
 //! The HTTP connection manager: what holds for every request of a listener.
 
-use super::{access_log, filters, local_replies, tracing};
+use super::{access_log, filters, jwt::HttpChainId, local_replies, tracing};
 use crate::{
     name,
     packing::{Packing, admission, plain, redirects, scoped},
@@ -40,7 +40,11 @@ const NO_HOST: &str = "_";
 /// The manager of a filter chain of a port: its only one where that is plaintext.
 pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing) -> HttpConnectionManager {
     let http = &port.http;
-    let mut http_filters = filters::http(&port.id, http);
+    let filtered = match chain {
+        Some(chain) => HttpChainId::Tls(chain.clone()),
+        None => HttpChainId::Plaintext(port.id.clone()),
+    };
+    let mut http_filters = filters::http(&port.id, &filtered, http);
     let (specifier, key, upgrade_configs) = match packing {
         Packing::Plain => (plain::specifier(&port.id), admission::removed(redirects::KEY), Vec::new()),
         Packing::Scoped => {

@@ -11,7 +11,7 @@
 use crate::{
     listener::slots::Slot,
     name,
-    route::ext_authz::{self, is_marked},
+    route::{ext_authz, mark::is_marked},
 };
 use envoy_api::{
     any,

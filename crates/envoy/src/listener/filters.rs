@@ -1,6 +1,9 @@
 //! The HTTP filters, in the order a request goes through them.
 
-use super::slots::Slot;
+use super::{
+    jwt::{self, HttpChainId},
+    slots::Slot,
+};
 use crate::route::{
     cookies::COOKIES,
     filters::{CLIENTS, CORS, LOCAL_LIMIT},
@@ -48,8 +51,8 @@ use model::{
     },
 };
 
-/// The filters of a port.
-pub fn http(port: &PortId, http: &HttpSettings) -> Vec<HttpFilter> {
+/// The filters of a chain of a port.
+pub fn http(port: &PortId, chain: &HttpChainId, http: &HttpSettings) -> Vec<HttpFilter> {
     let mut filters = Vec::new();
     filters.extend(compression(http));
     filters.extend(http.request_buffer.map(buffer));
@@ -67,6 +70,7 @@ pub fn http(port: &PortId, http: &HttpSettings) -> Vec<HttpFilter> {
     filters.push(filter(LOCAL_LIMIT, any(&limit)));
     filters.push(filter(COOKIES, any(&Lua::default())));
     filters.push(filter(CLIENTS, any(&Rbac::default())));
+    filters.push(jwt::verification(chain));
     filters.extend(Slot::ALL.map(|slot| slot.filter(port)));
     let router = Router { suppress_envoy_headers: http.suppress_envoy_headers, ..Default::default() };
     filters.push(filter("envoy.filters.http.router", any(&router)));

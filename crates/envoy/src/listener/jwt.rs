@@ -1,33 +1,200 @@
-//! What fills a slot for JWT verification: the providers that are in it, with their keys.
+//! JWT verification: one filter in each filter chain, which passes a request on to the slot that has its provider.
 //!
-//! Envoy is given keys and fetches none: any change of this message would make it forget all that it has fetched, and a server that
+//! Envoy reads a slot as a whole, and once for each filter chain that has it: an edit of one provider costs as much as all providers
+//! of its slot, times the chains. So each chain has slots of its own, with the providers that routes of its hosts require and no
+//! others, and many of them: a composite filter asks only the slot that a request is marked for, so slots that are
+//! empty cost a request nothing. The mark is one of [`MARKS`], from the hash of the provider; a chain with fewer slots has several
+//! marks in each. It is written before, by the filter that every request goes through ([`crate::route::mark`]).
+//!
+//! Envoy is given keys and fetches none: any change of a slot would make it forget all that it has fetched, and a server that
 //! is down at that moment would lock out the hosts of others. A message with a provider without a usable key is refused as a whole,
 //! so each has [a key that nobody signs with](UNUSED) beside its own. One without any other refuses every token.
 
-use crate::{listener::slots::Slot, name};
+use super::{filters::filter, slots, sni::extension};
+use crate::{name, route::mark};
 use envoy_api::{
-    any,
+    Name, any,
     envoy::{
         config::core::v3::{DataSource, TypedExtensionConfig, data_source::Specifier},
-        extensions::filters::http::jwt_authn::v3::{
-            JwtAuthentication, JwtProvider as Provider, JwtRequirement, jwt_provider::JwksSourceSpecifier,
-            jwt_requirement::RequiresType,
+        extensions::{
+            common::matching::v3::ExtensionWithMatcher,
+            filters::{
+                http::{
+                    composite::v3::{Composite, DynamicConfig, ExecuteFilterAction},
+                    jwt_authn::v3::{
+                        JwtAuthentication, JwtProvider as Provider, JwtRequirement, jwt_provider::JwksSourceSpecifier,
+                        jwt_requirement::RequiresType,
+                    },
+                },
+                network::http_connection_manager::v3::HttpFilter,
+            },
+            matching::{
+                common_inputs::network::v3::{
+                    DynamicMetadataInput,
+                    dynamic_metadata_input::{PathSegment, path_segment::Segment},
+                },
+                input_matchers::metadata::v3::Metadata,
+            },
+        },
+        r#type::matcher::v3::{StringMatcher, ValueMatcher, value_matcher},
+    },
+    xds::r#type::matcher::v3::{
+        Matcher,
+        matcher::{
+            MatcherList, MatcherType, OnMatch,
+            matcher_list::{
+                FieldMatcher, Predicate,
+                predicate::{self, SinglePredicate, single_predicate},
+            },
+            on_match,
         },
     },
 };
 use model::{
-    PortId,
-    jwt::{Jwks, JwtProvider},
+    ChainId, FleetId, PortId,
+    jwt::{Jwks, JwtProvider, JwtProviderId},
 };
 use std::collections::BTreeMap;
+
+/// The filter, under which a route says which token it requires.
+pub const FILTER: &str = "envoy.filters.http.jwt_authn";
+
+/// How many marks there are, and how many slots a chain has that hosts of all certificates share.
+pub const MARKS: u8 = 16;
+
+/// How many slots the chain of a certificate has. There may be as many such chains as hosts.
+pub(crate) const SLOTS_OF_CERTIFICATE: u8 = 4;
+
+/// The mark of requests that require a token of a provider.
+pub fn mark_of(provider: &JwtProviderId) -> u8 {
+    let requirement = name::jwt_requirement(provider);
+    let sum = requirement.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    u8::try_from(sum % u32::from(MARKS)).unwrap_or_default()
+}
+
+/// A filter chain whose requests are verified.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HttpChainId {
+    /// The only one of a plaintext port.
+    Plaintext(PortId),
+    /// One of a TLS port.
+    Tls(ChainId),
+}
+
+impl HttpChainId {
+    /// Its fleet.
+    pub fn fleet(&self) -> &FleetId {
+        match self {
+            HttpChainId::Plaintext(port) => port.fleet(),
+            HttpChainId::Tls(chain) => chain.listener.fleet(),
+        }
+    }
+
+    fn slots(&self) -> JwtSlots {
+        match self {
+            HttpChainId::Plaintext(port) => JwtSlots::of_port(port),
+            HttpChainId::Tls(chain) => JwtSlots::of_chain(&name::chain(chain), chain.termination.is_on_demand()),
+        }
+    }
+
+    /// Its slots, by number.
+    pub fn slot_names(&self) -> Vec<String> {
+        let slots = self.slots();
+        (0..slots.count).map(|number| slots.name(number)).collect()
+    }
+}
+
+/// The slots of a filter chain.
+pub struct JwtSlots {
+    of: String,
+    count: u8,
+}
+
+impl JwtSlots {
+    /// Those of a plaintext port.
+    pub fn of_port(port: &PortId) -> Self {
+        Self { of: port.to_string(), count: MARKS }
+    }
+
+    /// Those of a chain of a TLS port, by its name. Hosts with on-demand certificates share one.
+    pub fn of_chain(chain: &str, is_on_demand: bool) -> Self {
+        let count = if is_on_demand { MARKS } else { SLOTS_OF_CERTIFICATE };
+        // No listener's name has a `:`, so no port's slot is called so.
+        Self { of: format!("chain:{chain}"), count }
+    }
+
+    fn name(&self, number: u8) -> String {
+        format!("slot/{}/jwt_authn-{number}", self.of)
+    }
+
+    /// The slot of requests with a mark.
+    pub fn of_mark(&self, mark: u8) -> String {
+        self.name(mark % self.count)
+    }
+}
+
+/// The filter of a chain.
+pub(super) fn verification(chain: &HttpChainId) -> HttpFilter {
+    let slots = chain.slots();
+    let by_slot = (0..slots.count).map(|number| {
+        let predicate = Some(is_marked(mark::jwt_slot(number, slots.count)));
+        let source = slots::source(vec![JwtAuthentication::type_url()], any(&JwtAuthentication::default()), true);
+        let dynamic = DynamicConfig { name: slots.name(number), config_discovery: Some(source) };
+        let action = ExecuteFilterAction { dynamic_config: Some(dynamic), ..Default::default() };
+        FieldMatcher { predicate, on_match: Some(run(&action)) }
+    });
+    // It knows no provider, so routes that require a token answer 403.
+    let closed =
+        TypedExtensionConfig { name: FILTER.to_owned(), typed_config: Some(any(&JwtAuthentication::default())) };
+    let closed = ExecuteFilterAction { typed_config: Some(closed), ..Default::default() };
+    let by_slot = Matcher {
+        matcher_type: Some(MatcherType::MatcherList(MatcherList { matchers: by_slot.collect() })),
+        on_no_match: Some(Box::new(run(&closed))),
+    };
+    let marked = FieldMatcher {
+        predicate: Some(is_marked(mark::any_jwt())),
+        on_match: Some(OnMatch { on_match: Some(on_match::OnMatch::Matcher(Box::new(by_slot))), ..Default::default() }),
+    };
+    let matcher = Matcher {
+        matcher_type: Some(MatcherType::MatcherList(MatcherList { matchers: vec![marked] })),
+        ..Default::default()
+    };
+    let composite = TypedExtensionConfig {
+        name: "envoy.filters.http.composite".to_owned(),
+        typed_config: Some(any(&Composite::default())),
+    };
+    let composite =
+        ExtensionWithMatcher { extension_config: Some(composite), xds_matcher: Some(matcher), ..Default::default() };
+    filter(FILTER, any(&composite))
+}
+
+fn run(action: &ExecuteFilterAction) -> OnMatch {
+    let action = extension("composite-action", any(action));
+    OnMatch { on_match: Some(on_match::OnMatch::Action(action)), ..Default::default() }
+}
+
+/// Whether the mark of a request is such a one.
+fn is_marked(mark: StringMatcher) -> Predicate {
+    let path = mark::PATH.map(|key| PathSegment { segment: Some(Segment::Key(key.to_owned())) }).to_vec();
+    let input = DynamicMetadataInput { filter: mark::METADATA.to_owned(), path };
+    let value = ValueMatcher { match_pattern: Some(value_matcher::MatchPattern::StringMatch(mark)) };
+    let single = SinglePredicate {
+        input: Some(extension("dynamic-metadata", any(&input))),
+        matcher: Some(single_predicate::Matcher::CustomMatch(extension(
+            "metadata",
+            any(&Metadata { value: Some(value), ..Default::default() }),
+        ))),
+    };
+    Predicate { match_type: Some(predicate::MatchType::SinglePredicate(single)) }
+}
 
 /// A point of the curve P-256 whose private key nobody has: its first coordinate is the SHA-256 of `no private key 0`.
 const UNUSED: &str = "{\"kty\":\"EC\",\"crv\":\"P-256\",\"alg\":\"ES256\",\"kid\":\"unused\",\
                       \"x\":\"zhotkln3RNu0lgUeS_koHQ05iVhMqEOQYwU-IkbiJIE\",\
                       \"y\":\"j3t6veOlQkC2_yk_Wk8jrRgw4qkHLfpjiO9tRMT4EGo\"}";
 
-/// The slot of a port with these providers, each of which is in it once.
-pub fn filled<'p>(port: &PortId, slot: Slot, all: impl IntoIterator<Item = &'p JwtProvider>) -> TypedExtensionConfig {
+/// A slot with these providers, each of which is in it once. One without any refuses all requests that are marked for it.
+pub fn filled<'p>(slot: &str, all: impl IntoIterator<Item = &'p JwtProvider>) -> TypedExtensionConfig {
     let (mut providers, mut requirement_map) = (BTreeMap::new(), BTreeMap::new());
     for one in all {
         let name = name::jwt_requirement(&one.id);
@@ -36,8 +203,9 @@ pub fn filled<'p>(port: &PortId, slot: Slot, all: impl IntoIterator<Item = &'p J
         providers.insert(name, provider(one));
     }
     // What is wrong with a token is nobody's business but the client's, and a missing requirement would list those of others.
-    let filter = JwtAuthentication { providers, requirement_map, strip_failure_response: true, ..Default::default() };
-    TypedExtensionConfig { name: name::slot(port, slot), typed_config: Some(any(&filter)) }
+    let strip_failure_response = !providers.is_empty();
+    let filter = JwtAuthentication { providers, requirement_map, strip_failure_response, ..Default::default() };
+    TypedExtensionConfig { name: slot.to_owned(), typed_config: Some(any(&filter)) }
 }
 
 fn provider(provider: &JwtProvider) -> Provider {

@@ -5,11 +5,11 @@
 //! their next request. An empty one is published as a filter that does nothing, so that an Envoy that returns has it and is sent
 //! nothing again.
 //!
-//! The default of a slot for JWT verification refuses what requires a token, so that nothing is open before its resource has come; and
+//! The default of a slot that protects refuses what asks for it, so that nothing is open before its resource has come; and
 //! a listener waits for the resource, so that nothing is refused either. It waits for ever if there is none: every slot of a port
-//! that has chains is published. Other slots have the filter that does nothing as their default, and no listener waits for them.
+//! that has chains is published. The slot of rate limits has the filter that does nothing as its default, and no listener waits for it.
 //!
-//! `removed` makes a slot what its default is.
+//! `removed` makes a slot what its default is. The slots of JWT verification belong to filter chains: see [`super::jwt`].
 
 use super::ext_authz;
 use crate::name;
@@ -18,25 +18,17 @@ use envoy_api::{
     envoy::{
         config::core::v3::{ExtensionConfigSource, TypedExtensionConfig},
         extensions::filters::{
-            http::{
-                ext_authz::v3::ExtAuthz, jwt_authn::v3::JwtAuthentication, ratelimit::v3::RateLimit, rbac::v3::Rbac,
-            },
+            http::{ext_authz::v3::ExtAuthz, ratelimit::v3::RateLimit, rbac::v3::Rbac},
             network::http_connection_manager::v3::{HttpFilter, http_filter::ConfigType},
         },
     },
 };
-use model::{PortId, jwt::JwtProviderId, listener::AuthorizationService, route::Authorization};
+use model::{PortId, listener::AuthorizationService, route::Authorization};
 use std::fmt;
 
-/// How many slots share the providers of tokens. Envoy reads a slot as a whole, so an edit of one provider costs as much as all
-/// of its slot: 1,000 providers in one take about 90 ms, in five at most 21.
-pub const JWT_SLOTS: u8 = 5;
-
-/// A place for a filter.
+/// A place for a filter of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// JWT verification: one of [`JWT_SLOTS`].
-    JwtAuthn(u8),
     /// External authorization that refuses requests when nobody can be asked.
     ExtAuthz,
     /// External authorization that lets them pass.
@@ -49,17 +41,7 @@ pub enum Slot {
 
 impl Slot {
     /// All of them, in the order in which a request goes through them, which is Contour's.
-    pub const ALL: [Slot; 4 + JWT_SLOTS as usize] = [
-        Slot::JwtAuthn(0),
-        Slot::JwtAuthn(1),
-        Slot::JwtAuthn(2),
-        Slot::JwtAuthn(3),
-        Slot::JwtAuthn(4),
-        Slot::ExtAuthz,
-        Slot::ExtAuthzFailOpen,
-        Slot::ExtAuthzOfFleet,
-        Slot::RateLimit,
-    ];
+    pub const ALL: [Slot; 4] = [Slot::ExtAuthz, Slot::ExtAuthzFailOpen, Slot::ExtAuthzOfFleet, Slot::RateLimit];
 
     /// The slot that asks an authorization server.
     pub fn ext_authz(fail_open: bool) -> Slot {
@@ -75,13 +57,6 @@ impl Slot {
         }
     }
 
-    /// The slot that has a provider of tokens.
-    pub fn of_jwt_provider(provider: &JwtProviderId) -> Slot {
-        let requirement = name::jwt_requirement(provider);
-        let sum = requirement.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
-        Slot::JwtAuthn(u8::try_from(sum % u32::from(JWT_SLOTS)).unwrap_or_default())
-    }
-
     /// What fills this slot of a port as long as nothing else does.
     pub fn empty(self, port: &PortId) -> TypedExtensionConfig {
         TypedExtensionConfig { name: name::slot(port, self), typed_config: Some(nothing()) }
@@ -90,8 +65,6 @@ impl Slot {
     /// The filter of this slot on a port, which does what a resource of its [name](name::slot) says.
     pub fn filter(self, port: &PortId) -> HttpFilter {
         let (filled, default, is_default_closed) = match self {
-            // It knows no provider, so routes that require a token answer 403, and no others.
-            Slot::JwtAuthn(_) => (JwtAuthentication::type_url(), any(&JwtAuthentication::default()), true),
             // It asks about marked requests, and about no others.
             Slot::ExtAuthz => (ExtAuthz::type_url(), any(&ext_authz::filter(false)), true),
             Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), any(&ext_authz::filter(true)), true),
@@ -100,15 +73,20 @@ impl Slot {
             }
             Slot::RateLimit => (RateLimit::type_url(), nothing(), false),
         };
-        let source = ExtensionConfigSource {
-            config_source: Some(name::on_this_stream()),
-            default_config: Some(default),
-            // Else requests would be refused for a moment that the resource lets pass.
-            apply_default_config_without_warming: !is_default_closed,
-            type_urls: vec![filled, Rbac::type_url()],
-        };
-        let config_type = Some(ConfigType::ConfigDiscovery(source));
+        let config_type =
+            Some(ConfigType::ConfigDiscovery(source(vec![filled, Rbac::type_url()], default, is_default_closed)));
         HttpFilter { name: name::slot(port, self), config_type, ..Default::default() }
+    }
+}
+
+/// What fills a slot comes by ECDS. A listener waits for what has a default that is closed.
+pub(super) fn source(type_urls: Vec<String>, default: Any, is_default_closed: bool) -> ExtensionConfigSource {
+    ExtensionConfigSource {
+        config_source: Some(name::on_this_stream()),
+        default_config: Some(default),
+        // Else requests would be refused for a moment that the resource lets pass.
+        apply_default_config_without_warming: !is_default_closed,
+        type_urls,
     }
 }
 
@@ -120,7 +98,6 @@ fn nothing() -> Any {
 impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Slot::JwtAuthn(number) => write!(f, "jwt_authn-{number}"),
             Slot::ExtAuthz => f.write_str("ext_authz"),
             Slot::ExtAuthzFailOpen => f.write_str("ext_authz-open"),
             Slot::ExtAuthzOfFleet => f.write_str("ext_authz-fleet"),

@@ -2,28 +2,18 @@
 //!
 //! A slot serves the whole port, and most routes of a port ask nobody. To name them all would make the first host that asks for
 //! authorization, and the last that stops, an edit of every other host. So a slot asks about marked requests only
-//! ([`mark`], [`is_marked`]): the filter of IP lists, which stands before it and which every request goes through, writes the name
-//! of the slot into the metadata of a request whose route says so. It reads the route when it runs, so the mark is there however
-//! the route was found. A marked request whose route names no server is refused: the slot itself knows none.
+//! ([`super::mark`]). A marked request whose route names no server is refused: the slot itself knows none.
 
 use crate::{listener::slots::Slot, name};
 use envoy_api::{
     Any, any,
     envoy::{
-        config::{
-            core::v3::{GrpcService, HttpUri, grpc_service, http_uri::HttpUpstreamType},
-            rbac::v3::{Permission, Policy as Rule, Principal, Rbac as Rules, permission, principal, rbac::Action},
-        },
+        config::core::v3::{GrpcService, HttpUri, grpc_service, http_uri::HttpUpstreamType},
         extensions::filters::http::ext_authz::v3::{
             AuthorizationResponse, BufferSettings, CheckSettings, ExtAuthzPerRoute, HttpService,
             check_settings::ServiceOverride, ext_authz_per_route::Override,
         },
-        r#type::matcher::v3::{
-            ListStringMatcher, MetadataMatcher, StringMatcher, ValueMatcher,
-            metadata_matcher::{PathSegment, path_segment::Segment},
-            string_matcher::MatchPattern,
-            value_matcher,
-        },
+        r#type::matcher::v3::{ListStringMatcher, StringMatcher, string_matcher::MatchPattern},
     },
     google::protobuf::Duration as Span,
 };
@@ -36,7 +26,7 @@ use model::{
     },
     timeout::LONGEST,
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 /// How long a gRPC server may take by default; Envoy's own default, written down.
 const GRPC_TIMEOUT: Duration = Duration::from_millis(200);
@@ -59,26 +49,6 @@ pub fn of(port: &PortId, policy: &Policy) -> Option<(String, Any)> {
     };
     let config = ExtAuthzPerRoute { r#override: Some(Override::CheckSettings(settings)) };
     Some((name::slot(port, Slot::asking(&policy.authorization)?), any(&config)))
-}
-
-/// Marks every request for a slot.
-pub(super) fn mark(slot: Slot) -> Rules {
-    let everything = Permission { rule: Some(permission::Rule::Any(true)) };
-    let everybody = Principal { identifier: Some(principal::Identifier::Any(true)) };
-    let rule = Rule { permissions: vec![everything], principals: vec![everybody], ..Default::default() };
-    Rules { action: Action::Allow.into(), policies: BTreeMap::from([(slot.to_string(), rule)]), ..Default::default() }
-}
-
-/// Whether a request is marked for a slot.
-pub(crate) fn is_marked(slot: Slot) -> MetadataMatcher {
-    let key = PathSegment { segment: Some(Segment::Key("shadow_effective_policy_id".to_owned())) };
-    let name = exact(slot.to_string());
-    MetadataMatcher {
-        filter: "envoy.filters.http.rbac".to_owned(),
-        path: vec![key],
-        value: Some(ValueMatcher { match_pattern: Some(value_matcher::MatchPattern::StringMatch(name)) }),
-        ..Default::default()
-    }
 }
 
 /// The server, and how it is asked.
@@ -139,8 +109,4 @@ fn names(pattern: &HeaderNamePattern) -> StringMatcher {
         HeaderNamePattern::Contains(name) => MatchPattern::Contains(name.to_string()),
     };
     StringMatcher { match_pattern: Some(pattern), ignore_case: false }
-}
-
-fn exact(text: String) -> StringMatcher {
-    StringMatcher { match_pattern: Some(MatchPattern::Exact(text)), ignore_case: false }
 }

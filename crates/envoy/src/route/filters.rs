@@ -1,7 +1,6 @@
 //! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
 
-use super::{cookies, ext_authz, jwt};
-use crate::listener::slots::Slot;
+use super::{cookies, ext_authz, jwt, mark};
 use envoy_api::{
     Any, any,
     envoy::{
@@ -46,7 +45,7 @@ pub fn of_route(port: &PortId, policy: &Policy) -> BTreeMap<String, Any> {
     let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
     let clients = clients(policy).map(|rbac| (CLIENTS, any(&RbacPerRoute { rbac: Some(rbac) })));
     let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
-    let slots = jwt::of(port, policy).into_iter().chain(ext_authz::of(port, policy));
+    let slots = jwt::of(policy).into_iter().chain(ext_authz::of(port, policy));
     told.chain(cookies::of(&policy.cookies)).chain(slots).collect()
 }
 
@@ -75,15 +74,11 @@ fn uncounted() -> Any {
     any(&LocalRateLimit { stat_prefix: "route".to_owned(), token_bucket: Some(bucket), ..Default::default() })
 }
 
-/// Who may, and the mark of requests that somebody else is asked about.
+/// Who may, and the [mark](mark) of requests that others look at.
 fn clients(policy: &Policy) -> Option<Rbac> {
-    let slot = Slot::asking(&policy.authorization);
+    let shadow_rules = mark::of(policy);
     let rules = rules(policy.clients.as_ref(), policy.rejects_escaped_slashes);
-    if rules.is_none() && slot.is_none() {
-        return None;
-    }
-    let shadow_rules = slot.map(ext_authz::mark);
-    Some(Rbac { rules, shadow_rules, ..Default::default() })
+    (rules.is_some() || shadow_rules.is_some()).then(|| Rbac { rules, shadow_rules, ..Default::default() })
 }
 
 /// Who may, and for which paths, as rules for requests.

@@ -20,7 +20,7 @@ use crate::{
         CaResources, ClusterResources, EndpointResources, HostSecretResources, SecretResources, StreamResources,
         TcpResources, UdpClusterResources, UdpEndpointResources, authors,
     },
-    slots::SlotResources,
+    slots::{SlotResources, jwt::JwtSlotResources},
     translations::{SharedClustersInUse, Translations},
     withheld::{FleetTarget, Withheld, WithheldRows, WithheldVersions, Withholdable},
 };
@@ -58,7 +58,8 @@ impl Derived for ActiveTargets {
             Kind::Listener => of::<ListenerResources>(target, reads),
             Kind::Extension => of::<TcpResources>(target, reads)
                 .or_else(|| of::<StreamResources>(target, reads))
-                .or_else(|| of::<SlotResources>(target, reads)),
+                .or_else(|| of::<SlotResources>(target, reads))
+                .or_else(|| of::<JwtSlotResources>(target, reads)),
             Kind::Runtime => of::<RuntimeResources>(target, reads),
             Kind::VirtualHost => None,
         }

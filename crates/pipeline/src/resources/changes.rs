@@ -15,7 +15,7 @@ use crate::{
     membership::{Membership, Moved, OfCas, OfClusters, OfSecrets},
     packing::{RouteResources, ScopeResources},
     redirects::RedirectScopes,
-    slots::SlotResources,
+    slots::{SlotResources, jwt::JwtSlotResources},
 };
 use engine::{Engine, Table};
 use model::FleetId;
@@ -69,6 +69,7 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
     take::<ClientTrustResources>(engine, into);
     take::<HolderResources>(engine, into);
     take::<SlotResources>(engine, into);
+    take::<JwtSlotResources>(engine, into);
     take::<TcpResources>(engine, into);
     take::<StreamResources>(engine, into);
     take::<UdpClusterResources>(engine, into);

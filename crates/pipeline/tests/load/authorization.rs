@@ -1,10 +1,12 @@
 //! An authorization server that moves to other Services: requests that it allows pass all the time, and those that it denies never do.
 
 use kinds::Object;
+use model::ObjectRef;
 use serde_json::json;
-use testbed::{auth_server::AuthServer, cases::object, certs::Ca};
+use std::{net::IpAddr, time::Duration};
+use testbed::{KatServer, auth_server::AuthServer, cases::object, certs::Ca, eventually};
 
-use crate::bed::{Bed, secret, service, slice, undisturbed};
+use crate::bed::{Bed, secret, service, slice, slice_of, undisturbed};
 
 const ROUNDS: usize = 12;
 
@@ -65,4 +67,84 @@ async fn an_authorization_server_moves_to_other_services() {
         assert!(there.asked() > before, "{to} is not asked in round {round}");
     }
     undisturbed(loads).await;
+}
+
+/// A server that asks for a client certificate is presented the operator's, and nobody passes while there is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_over_tls_is_presented_the_operators_certificate() {
+    let certificate = ObjectRef::new(kinds::kind::SECRET, "operator", "client");
+    let mut bed = Bed::with("authorization-client-certificate", |settings| {
+        settings.http_proxy.client_certificate = Some(certificate);
+    })
+    .await;
+    let (ca, clients) = (Ca::new("authorization-servers"), Ca::new("authorization-clients"));
+    let config = ca.leaf("auth").make().server_config_for_clients(&clients, &[]);
+    let server = AuthServer::start("strict", config).await.unwrap();
+    let mut objects = bed.service("a", "web").await;
+    let meta = json!({ "name": "strict", "namespace": "a" });
+    objects.extend([
+        object(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": { "ports": [{ "port": 443 }] } })),
+        slice_of("a", "strict", &[server.ip()], 443),
+        object(&json!({
+            "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+            "metadata": { "name": "auth", "namespace": "a" },
+            "spec": { "services": [{ "name": "strict", "port": 443 }], "timeoutPolicy": { "response": "5s" } },
+        })),
+        secret("a", "cert", &ca.leaf("*.example.com").make()),
+        object(&json!({
+            "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": "guarded", "namespace": "a" },
+            "spec": {
+                "virtualhost": { "fqdn": "guarded.example.com", "tls": { "secretName": "cert" },
+                    "authorization": { "extensionRef": { "name": "auth" } } },
+                "routes": [{ "services": [{ "name": "web", "port": 80 }] }],
+            },
+        })),
+    ]);
+    bed.apply(objects).await;
+    let client = bed.https.clone().trust(&ca).sni("guarded.example.com").host("guarded.example.com");
+    assert_eq!(client.get("/").await.unwrap().status, 403, "there is no certificate to present");
+    assert_eq!(server.asked(), 0);
+    bed.apply([secret("operator", "client", &clients.leaf("proxy").make())]).await;
+    let allowed = async || match client.get("/").await.unwrap().status.as_u16() {
+        200 => Ok(()),
+        other => Err(other),
+    };
+    eventually("the server to be asked", Duration::from_secs(20), allowed).await.unwrap();
+    assert!(server.asked() > 0);
+}
+
+/// An authorization server that somebody else wrote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_emissary_decides() {
+    let mut bed = Bed::start("authorization-emissary").await;
+    let (ca, server) = (Ca::new("authorization-emissary"), KatServer::start().await.unwrap());
+    let IpAddr::V4(ip) = server.address().ip() else { unreachable!("test addresses are IPv4") };
+    let mut objects = bed.service("a", "web").await;
+    objects.extend([
+        service("a", "kat"),
+        slice_of("a", "kat", &[ip], server.address().port()),
+        extension(&[("kat", 1)]),
+    ]);
+    objects.push(secret("a", "cert", &ca.leaf("*.example.com").make()));
+    let context = json!({ "context": { "team": "shop" } });
+    let host = json!({ "fqdn": "guarded.example.com", "tls": { "secretName": "cert" },
+        "authorization": { "extensionRef": { "name": "auth" }, "authPolicy": context } });
+    objects.push(object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": "guarded", "namespace": "a" },
+        "spec": { "virtualhost": host, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] },
+    })));
+    bed.apply(objects).await;
+    let client = bed.https.clone().trust(&ca).sni("guarded.example.com").host("guarded.example.com");
+    let asking = |status: &str| client.clone().header("kat-req-extauth-requested-status", status);
+    let allowed = asking("200").get("/").await.unwrap();
+    assert_eq!(allowed.status, 200);
+    let seen = allowed.echo();
+    assert_eq!(seen.header("kat-resp-extauth-protocol-version"), Some("v3"));
+    assert_eq!(seen.header("kat-resp-extauth-context-extensions"), Some(r#"{"team":"shop"}"#));
+    for status in [401, 403, 503] {
+        let denied = asking(&status.to_string()).header("kat-req-extauth-requested-location", "/login").get("/");
+        let denied = denied.await.unwrap();
+        assert_eq!((denied.status.as_u16(), denied.headers["location"].as_bytes()), (status, &b"/login"[..]));
+        assert!(denied.try_echo().is_none(), "a backend was asked");
+    }
 }

@@ -5,10 +5,14 @@ use kinds::Object;
 use model::jwt::JwksState;
 
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 use testbed::{
     cases::object,
     certs::Ca,
+    eventually,
     tokens::{TokenSigner, claims, key_set},
 };
 
@@ -125,4 +129,49 @@ async fn a_provider_that_is_renamed_opens_nothing() {
         load.answered(3).await;
     }
     undisturbed([load]).await;
+}
+
+/// Client validation gives a host another filter chain, with slots of its own. Connections of the old one are told so (421).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_moves_to_another_filter_chain_opens_nothing() {
+    let (mut bed, ca) = bed("jwt-moved").await;
+    let signer = TokenSigner::new("0");
+    let token = format!("Bearer {}", signer.token(&claims("a", "b")));
+    let authority = object(&json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "ca", "namespace": "a" }, "stringData": { "ca.crt": ca.pem() },
+    }));
+    let on_chain = |validates: bool| {
+        let mut tls = json!({ "secretName": "cert" });
+        if validates {
+            tls["clientValidation"] = json!({ "caSecret": "ca", "optionalClientCertificate": true });
+        }
+        let host = json!({ "fqdn": "api.example.com", "tls": tls, "jwtProviders": local("a") });
+        object(&json!({
+            "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": "api", "namespace": "a" },
+            "spec": { "virtualhost": host, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] },
+        }))
+    };
+    // The neighbour stays, so both chains and their slots do.
+    bed.apply([keys(&[&signer]), authority, proxy("neighbour", &local("a")), on_chain(false)]).await;
+    let client = bed.https.clone().trust(&ca).sni("api.example.com").host("api.example.com");
+    let load = bed.load(&client, "api.example.com", "/", 2).expect(|answer| match answer.status.as_u16() {
+        401 | 403 | 421 => Ok(()),
+        other => Err(format!("{other} without a token")),
+    });
+    let load = load.start();
+    load.answered(20).await;
+    for round in 1..=ROUNDS {
+        bed.apply([on_chain(round % 2 == 1)]).await;
+        load.answered(5).await;
+        // A listener may still wait for the slots of a chain that is new to it.
+        let moved = async || match client.get("/").await.unwrap().status.as_u16() {
+            401 => Ok(()),
+            421 => Err("the connection took the old chain"),
+            other => panic!("{other} without a token in round {round}"),
+        };
+        eventually("the other chain", Duration::from_secs(20), moved).await.unwrap();
+        let allowed = client.clone().header("authorization", &token).get("/").await.unwrap();
+        assert_eq!(allowed.status, 200, "round {round}");
+    }
+    load.stop().await.assert_nothing_lost();
 }

@@ -7,13 +7,19 @@ use pipeline::{
 };
 use serde_json::{Value, json};
 use std::{
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
-use testbed::{RateLimitService, cases::object, eventually};
+use testbed::{
+    RateLimitService,
+    broken_server::{BrokenServer, Fault},
+    cases::object,
+    eventually,
+};
 
 use crate::bed::{Bed, service, slice_of};
 
@@ -44,11 +50,15 @@ fn settings(fail_open: bool, add_namespace: bool) -> impl FnOnce(&mut Settings) 
 
 /// The ExtensionService, its Service and its endpoint. A busy machine takes its time to answer.
 fn extension(counter: &RateLimitService) -> [Object; 3] {
-    let std::net::IpAddr::V4(address) = counter.address().ip() else { unreachable!("test addresses are IPv4") };
+    extension_at(counter.address(), "5s")
+}
+
+fn extension_at(counter: SocketAddr, timeout: &str) -> [Object; 3] {
+    let IpAddr::V4(address) = counter.ip() else { unreachable!("test addresses are IPv4") };
     let extension = object(&json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
         "metadata": { "name": "counter", "namespace": "limits" },
-        "spec": { "protocol": "h2c", "services": [{ "name": "counter", "port": 80 }], "timeoutPolicy": { "response": "5s" } } }));
-    [extension, service("limits", "counter"), slice_of("limits", "counter", &[address], counter.address().port())]
+        "spec": { "protocol": "h2c", "services": [{ "name": "counter", "port": 80 }], "timeoutPolicy": { "response": timeout } } }));
+    [extension, service("limits", "counter"), slice_of("limits", "counter", &[address], counter.port())]
 }
 
 fn proxy(namespace: &str, fqdn: &str, descriptors: &Value) -> Object {
@@ -176,4 +186,33 @@ async fn a_service_that_stops_denies_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_stops_lets_requests_through_if_the_operator_says_so() {
     stopped_and_started("rate-limit-open", true).await;
+}
+
+/// Whatever is wrong with the service, limited requests are denied, or let through if the operator says so; the others notice nothing.
+async fn broken(name: &str, fail_open: bool) {
+    let mut bed = Bed::with(name, settings(fail_open, false)).await;
+    let mut objects = bed.service("team-a", "web").await;
+    objects.push(proxy("team-a", "web.example.com", &generic("shared")));
+    bed.apply(objects).await;
+    let expected = if fail_open { 200 } else { 500 };
+    for fault in Fault::ALL {
+        let server = BrokenServer::start(fault).await.unwrap();
+        bed.apply(extension_at(server.address(), "300ms")).await;
+        for _ in 0..3 {
+            let limited = bed.http.clone().host("web.example.com").get("/").await.unwrap();
+            assert_eq!(limited.status.as_u16(), expected, "{fault:?}, fail open: {fail_open}");
+            let free = bed.http.clone().host("web.example.com").get("/free").await.unwrap();
+            assert_eq!(free.status.as_u16(), 200, "{fault:?}: a route without limits");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_service_denies_requests() {
+    broken("rate-limit-broken-closed", false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_service_lets_requests_through_if_the_operator_says_so() {
+    broken("rate-limit-broken-open", true).await;
 }

@@ -10,7 +10,11 @@ use std::{
 use bytes::Bytes;
 use envoy::{
     cluster, endpoints,
-    listener::{self, slots::Slot},
+    listener::{
+        self,
+        jwt::{self, HttpChainId},
+        slots::Slot,
+    },
     name,
     packing::{self, Packing, plain, scoped},
     secret,
@@ -58,7 +62,8 @@ impl World {
             let port = listeners::port(dice, PortProtocol::Http, next());
             let hosts = world.virtual_hosts(dice, &clusters, true);
             world.routes(packing, &port.id, hosts.into_iter().map(|host| (host, None)).collect());
-            world.slots(dice, &port.id);
+            world.slots(&port.id);
+            world.jwt_slots(dice, &HttpChainId::Plaintext(port.id.clone()));
             world.add(Kind::Listener, &name::port(&port.id), &listener::plain(&port, packing), port.clone());
         }
         for number in 0..TLS_LISTENERS {
@@ -71,16 +76,18 @@ impl World {
         world
     }
 
-    /// The slots of a port, with providers of tokens or empty: a listener waits for them.
-    fn slots(&mut self, dice: &mut Dice, port: &PortId) {
+    /// The slots of a port, all of which are empty: a listener waits for them.
+    fn slots(&mut self, port: &PortId) {
         for slot in Slot::ALL {
-            let providers = match slot {
-                Slot::JwtAuthn(_) => dice.list(0, 3, routes::provider),
-                Slot::ExtAuthz | Slot::ExtAuthzFailOpen | Slot::ExtAuthzOfFleet | Slot::RateLimit => Vec::new(),
-            };
-            let message =
-                if providers.is_empty() { slot.empty(port) } else { listener::jwt::filled(port, slot, &providers) };
-            self.add(Kind::Extension, &name::slot(port, slot), &message, providers);
+            self.add(Kind::Extension, &name::slot(port, slot), &slot.empty(port), port.clone());
+        }
+    }
+
+    /// The slots of a filter chain, with providers of tokens or without: a listener waits for them, too.
+    fn jwt_slots(&mut self, dice: &mut Dice, chain: &HttpChainId) {
+        for slot in chain.slot_names() {
+            let providers = dice.list(0, 3, routes::provider);
+            self.add(Kind::Extension, &slot, &jwt::filled(&slot, &providers), providers);
         }
     }
 
@@ -218,7 +225,10 @@ impl World {
         }
         hosts.sort_by(|a, b| a.0.host.cmp(&b.0.host));
         self.routes(packing, &port.id, hosts);
-        self.slots(dice, &port.id);
+        self.slots(&port.id);
+        for chain in chains.iter().map(|(chain, _)| chain).chain(&default) {
+            self.jwt_slots(dice, &HttpChainId::Tls(chain.clone()));
+        }
         for (chain, _) in &chains {
             self.certificates(dice, &chain.termination);
         }

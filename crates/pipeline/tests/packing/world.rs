@@ -1,6 +1,9 @@
 //! A pipeline that feeds an Envoy, and objects for it.
 
-use envoy::listener::slots::Slot;
+use envoy::listener::{
+    jwt::{self, HttpChainId},
+    slots::Slot,
+};
 use envoy_api::Message;
 use kinds::{Kind, Object, Secret, kind};
 use model::{FleetId, PortId};
@@ -52,13 +55,18 @@ impl World {
     }
 }
 
-/// The slots of a port, all of which are empty: a listener waits for them.
+/// The slots of a plaintext port, all of which are empty: a listener waits for them.
 pub fn slots(port: &PortId) -> Vec<xds::Resource> {
     let slot = |slot: Slot| {
         let body = slot.empty(port).encode_to_vec();
         xds::Resource::new(xds::Kind::Extension, envoy::name::slot(port, slot), body)
     };
-    Slot::ALL.map(slot).to_vec()
+    let verification = |name: String| {
+        let body = jwt::filled(&name, []).encode_to_vec();
+        xds::Resource::new(xds::Kind::Extension, name, body)
+    };
+    let jwt = HttpChainId::Plaintext(port.clone()).slot_names().into_iter().map(verification);
+    Slot::ALL.map(slot).into_iter().chain(jwt).collect()
 }
 
 /// The plaintext port of the shared fleet.

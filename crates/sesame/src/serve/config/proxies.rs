@@ -66,7 +66,7 @@ pub const TLS: &[Row] = rows! {
     works("tls.fingerprint.ja4" = "envoy.listener.tls.fingerprint.ja4", BOOLEAN, "false", "compute JA4 fingerprints of clients", |c, n| c.pipeline.connections.ja4 = boolean(n)?);
     works("tls.fallback-certificate.namespace" = "httpproxy.fallbackCertificate.namespace", "a name", "", "namespace of the fallback certificate's Secret, for clients without SNI", |c, n| c.fallback.0 = Some(name(n)?));
     works("tls.fallback-certificate.name" = "httpproxy.fallbackCertificate.name", "a name", "", "name of that Secret", |c, n| c.fallback.1 = Some(name(n)?));
-    works("tls.envoy-client-certificate.namespace" = "envoy.clientCertificate.namespace", "a name", "", "namespace of the Secret of Envoy's client certificate for upstream TLS connections of HTTPProxies and Ingresses; without it, TLS backends are not used", |c, n| c.client_certificate.0 = Some(name(n)?));
+    works("tls.envoy-client-certificate.namespace" = "envoy.clientCertificate.namespace", "a name", "", "namespace of the Secret of Envoy's client certificate for upstream TLS connections of HTTPProxies, Ingresses and ExtensionServices; without it, TLS backends are not used", |c, n| c.client_certificate.0 = Some(name(n)?));
     works("tls.envoy-client-certificate.name" = "envoy.clientCertificate.name", "a name", "", "name of that Secret", |c, n| c.client_certificate.1 = Some(name(n)?));
 };
 
