@@ -2,7 +2,7 @@
 //! it has one.
 
 use crate::Timeout;
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 /// How answers are compressed for clients that ask for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -269,10 +269,17 @@ pub struct AccessLog {
     pub format: AccessLogFormat,
     /// Which requests.
     pub level: AccessLogLevel,
+    /// How many connections without a TLS handshake each proxy writes down in a second; all of them if there is no limit.
+    pub handshakes_per_second: Option<NonZeroU32>,
 }
 
 impl Default for AccessLog {
     fn default() -> Self {
-        Self { path: "/dev/stdout".into(), format: AccessLogFormat::default(), level: AccessLogLevel::default() }
+        Self {
+            path: "/dev/stdout".into(),
+            format: AccessLogFormat::default(),
+            level: AccessLogLevel::default(),
+            handshakes_per_second: NonZeroU32::new(10),
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Derived for ActiveTargets {
                 .or_else(|| of::<StreamResources>(target, reads))
                 .or_else(|| of::<SlotResources>(target, reads)),
             Kind::Runtime => of::<RuntimeResources>(target, reads),
-            Kind::VirtualHost => None,
+            Kind::VirtualHost | Kind::TokenBucket => None,
         }
     }
 }
