@@ -24,9 +24,10 @@ conformance: rust ## the Gateway API conformance suite, all five gateway profile
 # ONLY=leader-kill (one scenario, or several with commas)  E2E='--list' (anything else that `e2e --help` lists)
 e2e: rust ## installs, rollouts, kills, outages and rotations under load on a Kubernetes of two nodes (root); ends with a table
 	@cargo xtask parts cluster helm contour-examples
-	@cargo build -q -p sesame -p e2e
-	@tools/sandbox -- $${CARGO_TARGET_DIR:-target}/debug/e2e --sesame $${CARGO_TARGET_DIR:-target}/debug/sesame \
-		$(if $(ONLY),--only $(ONLY)) $(E2E)
+	@previous=$(if $(if $(ONLY),$(findstring upgrade,$(ONLY)),all),$$(cargo xtask previous)) && \
+		cargo build -q -p sesame -p e2e && \
+		tools/sandbox -- $${CARGO_TARGET_DIR:-target}/debug/e2e --sesame $${CARGO_TARGET_DIR:-target}/debug/sesame \
+		$${previous:+--previous "$$previous"} $(if $(ONLY),--only $(ONLY)) $(E2E)
 
 # SETS=1000  SEED=2 (other sets)  DIFFERENTIAL='--only 17' (anything else that `differential --help` lists)
 differential: rust ## the same objects by Emissary's own compiler and by Sesame, the same requests to both; lists what differs

@@ -9,6 +9,7 @@ mod deny;
 mod deploy;
 mod docs;
 mod neutral;
+mod previous;
 mod test;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ cargo xtask test [ARGUMENT…]   bring what tests need, run `cargo test` (on the
 cargo xtask crds [--check]     write deploy/crds from its description, or say whether it is as that says
 cargo xtask deploy [--check]   write the manifests, the kustomize base and the chart in deploy, or say whether they are up to date
 cargo xtask deny               licences, bans, sources and advisories of all dependencies, with cargo-deny
+cargo xtask previous           build the commit in deploy/previous-version into the cache; prints the folder
 cargo xtask neutral            say where neutral crates name a dialect's kind
 cargo xtask docs               write the pages that come from the program itself: docs/errors.md, docs/configuration.md";
 
@@ -52,6 +54,7 @@ fn run(words: &[String]) -> Result<ExitCode> {
             deny::run().map(|()| ExitCode::SUCCESS)
         }
         Some(("neutral", [])) => neutral::run().map(|()| ExitCode::SUCCESS),
+        Some(("previous", [])) => previous::build().map(|()| ExitCode::SUCCESS),
         Some(("docs", [])) => docs::write().map(|()| ExitCode::SUCCESS),
         Some(("help" | "--help" | "-h", _)) => {
             println!("{USAGE}");

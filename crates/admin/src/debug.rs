@@ -219,6 +219,6 @@ async fn log(State(views): State<Arc<Views>>) -> LogAnswer {
 async fn change_log(State(views): State<Arc<Views>>, body: String) -> LogAnswer {
     let filter = log_filter(&views)?;
     (filter.set)(body.trim()).map_err(|why| (StatusCode::BAD_REQUEST, format!("{why}\n")))?;
-    info!(filter = (filter.get)(), "what is logged was changed");
+    info!(filter = (filter.get)(), "log level changed");
     Ok(format!("{}\n", (filter.get)()))
 }

@@ -32,7 +32,7 @@ pub enum IssueError {
     #[error("the certificate of {0} cannot be made")]
     Crypto(&'static str, #[source] rcgen::Error),
     /// The system has no random numbers.
-    #[error("the system gives no random numbers")]
+    #[error("the system's random number generator failed")]
     Random,
 }
 

@@ -23,6 +23,8 @@ pub const NAMESPACE: &str = "projectsesame";
 pub const LIMIT: Duration = Duration::from_secs(180);
 /// The host that requests are for.
 pub const HOST: &str = "web.example.com";
+/// The image of the previous version.
+pub const PREVIOUS: &str = "ghcr.io/projectsesame/sesame:previous";
 /// How long a step of a rotation takes: longer than a kubelet of the cluster takes to refresh a Secret.
 const SETTLE: &str = "15s";
 
@@ -35,21 +37,26 @@ pub struct Installation {
     pub apps: String,
     /// The program.
     pub sesame: PathBuf,
+    /// The folder with the program and the manifests of the previous version, if there is one.
+    pub previous: Option<PathBuf>,
 }
 
 impl Installation {
     /// A cluster with images and a backend, without Sesame.
-    pub async fn start(binary: &Path, tell: fn(&str)) -> Result<Installation> {
+    pub async fn start(binary: &Path, previous: Option<PathBuf>, tell: fn(&str)) -> Result<Installation> {
         let sesame =
             ready::sesame(binary)?.also_named(concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION")));
         let config = Cluster::config().nodes(Nodes::Two).audit().tell(tell).image(sesame);
-        let config = config.image(ready::echo(binary)?).image(ready::envoy()?);
+        let mut config = config.image(ready::echo(binary)?).image(ready::envoy()?);
+        if let Some(folder) = &previous {
+            config = config.image(ready::sesame(folder.join("sesame"))?.renamed(PREVIOUS));
+        }
         let cluster = config.start().await.context("starting a Kubernetes of two nodes")?;
         cluster.apply_yaml(&folder("crds")?).await?;
         let apps = cluster.namespace("shop").await?;
         cluster.apply_yaml(&backend(&apps)).await?;
         cluster.deployment_available(&apps, "web").await?;
-        Ok(Installation { cluster, apps, sesame: binary.to_owned() })
+        Ok(Installation { cluster, apps, sesame: binary.to_owned(), previous })
     }
 
     /// Applies a form of the manifests and waits until a request is served.
@@ -121,6 +128,19 @@ impl Installation {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Runs a script of the shell with the kubeconfig of the cluster, and these folders before all others in the search path.
+    pub async fn shell(&self, script: &str, folders: &[&Path]) -> Result<()> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = folders.iter().map(|folder| folder.to_path_buf()).chain(std::env::split_paths(&path));
+        let mut command = tokio::process::Command::new("bash");
+        command.arg("-c").arg(script).env("PATH", std::env::join_paths(folders)?);
+        command.env("KUBECONFIG", self.cluster.kubeconfig()).kill_on_drop(true);
+        let output = command.output().await.context("running bash")?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{script}: {stderr}");
+        Ok(())
+    }
+
     /// The sum of a metric of all controllers, over labels that contain `label`.
     pub async fn metric(&self, name: &str, label: &str) -> Result<f64> {
         let mut sum = 0.0;
@@ -186,7 +206,12 @@ pub fn chart() -> PathBuf {
 
 /// A form of the manifests. A rotation is quicker than it is shipped: the kubelets here refresh Secrets every ten seconds.
 pub fn manifest(form: &str) -> Result<String> {
-    let path = deploy().join(form);
+    manifest_of(&deploy(), form)
+}
+
+/// The same of the manifests in a folder.
+pub fn manifest_of(folder: &Path, form: &str) -> Result<String> {
+    let path = folder.join(form);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let flag = "        - --xds-certificates-dir=/certs\n";
     Ok(text.replace(flag, &format!("{flag}        - --xds-certificate-settle-time={SETTLE}\n")))

@@ -1,5 +1,11 @@
 //! What happens to an installation. Each scenario leaves it as it found it.
 
+mod contour;
+mod upgrade;
+
+use contour::contour_manifests;
+use upgrade::upgrade;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -32,8 +38,8 @@ pub struct Scenario {
 
 macro_rules! scenarios {
     ($($name:literal $run:ident $about:literal;)*) => {
-        /// All of them, in the order in which they are run. The first installs Sesame; the last two replace
-        /// that installation.
+        /// All of them, in the order in which they are run. The first installs Sesame; `upgrade` installs it
+        /// anew, and the last two replace that installation.
         pub const SCENARIOS: &[Scenario] =
             &[$(Scenario { name: $name, about: $about, run: |installation| Box::pin($run(installation)) }),*];
     };
@@ -51,6 +57,7 @@ scenarios! {
     "isolation" isolation "another pod asks for debug pages, the admin interface and what changes something";
     "scale" scale "Envoys are scaled from two to three, to one and back";
     "node-drain" node_drain "one of the two nodes is drained and comes back";
+    "upgrade" upgrade "to the previous version and back, controllers and then Envoys; both versions serve at once for a while";
     "daemonset-rollout" daemon_set_rollout "the other form of the manifests: a DaemonSet with host ports, all Envoys replaced";
     "chart-install" chart_install "the installation is deleted; helm installs the chart";
     "contour-manifests" contour_manifests "the installation is deleted; Contour's own manifests are applied with our image";
@@ -354,8 +361,15 @@ async fn daemon_set_rollout(installation: &Installation) -> Result<TrafficReport
     Ok(report)
 }
 
-/// Deletes the installation and everything of it that is in no namespace.
+/// Deletes the installation and everything of it that is in no namespace. Pods first: Kubernetes looks at a namespace that is being
+/// deleted again only after half of the longest grace period of its pods, and Envoy's is five minutes.
 async fn uninstall(installation: &Installation) -> Result<()> {
+    let mut pods = installation.pods(NAMESPACE, "sesame").await?;
+    pods.extend(installation.pods(NAMESPACE, "envoy").await?);
+    installation
+        .kubectl(&["--namespace", NAMESPACE, "delete", "deployments,daemonsets", "--all", "--wait=true"])
+        .await?;
+    gone(installation, &pods).await?;
     installation.kubectl(&["delete", "namespace", NAMESPACE, "--wait=true", "--timeout=170s"]).await?;
     installation.kubectl(&["delete", "clusterrole,clusterrolebinding,ingressclass", "sesame"]).await?;
     Ok(())
@@ -374,56 +388,6 @@ async fn chart_install(installation: &Installation) -> Result<TrafficReport> {
     }
     let (traffic, at) = traffic(installation).await?;
     new_host(installation, at, "chart").await?;
-    Ok(settle(traffic).await)
-}
-
-/// The image in Contour's manifests.
-const CONTOUR: &str = "ghcr.io/projectcontour/contour:v1.33.6";
-
-async fn contour_manifests(installation: &Installation) -> Result<TrafficReport> {
-    uninstall(installation).await?;
-    let folder = tempfile::tempdir()?;
-    let mut files: Vec<_> = std::fs::read_dir(parts::folder("contour-examples")?)?
-        .map(|entry| entry.map(|it| it.path()))
-        .collect::<Result<_, _>>()?;
-    files.retain(|file| file.extension().is_some_and(|end| end == "yaml") && !file.ends_with("01-crds.yaml"));
-    files.sort();
-    let ours = concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION"));
-    let mut images = 0;
-    for file in files {
-        let text = std::fs::read_to_string(&file)?;
-        images += text.matches(CONTOUR).count();
-        let text = text.replace(CONTOUR, ours).replace("distroless-v1.38.3", "distroless-v1.40.0");
-        // By kubectl, which reads `0644` as an octal number, as Contour means it.
-        let replaced = folder.path().join(file.file_name().context("a file has a name")?);
-        std::fs::write(&replaced, text)?;
-        let replaced = replaced.to_str().context("the path of a temporary file is text")?;
-        installation.kubectl(&["apply", "-f", replaced]).await.with_context(|| file.display().to_string())?;
-    }
-    ensure!(images == 4, "Contour's image stands in {images} places");
-    // Contour's rights have `update` where Sesame uses `patch`, and nothing of Sesame's own kinds.
-    let words = ["rbac", "--namespace=projectcontour", "--service-account=contour"];
-    let roles = installation.run(installation.sesame.clone(), &words).await?;
-    installation.cluster.apply_yaml(&roles).await?;
-    installation.cluster.deployment_available("projectcontour", "contour").await?;
-    installation.cluster.daemon_set_available("projectcontour", "envoy").await?;
-    let proxy = format!(
-        "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{name: swapped, namespace: {}}}\n\
-         spec: {{virtualhost: {{fqdn: swapped.example.com}}, routes: [{{services: [{{name: web, port: 80}}]}}]}}\n",
-        installation.apps
-    );
-    installation.cluster.apply_yaml(&proxy).await?;
-    let at = installation.address("projectcontour").await?;
-    served(at, "swapped.example.com").await?;
-    let valid = async || {
-        let words = ["-n", &installation.apps, "get", "httpproxy", "swapped", "-o", "jsonpath={.status.currentStatus}"];
-        match installation.kubectl(&words).await {
-            Ok(status) if status == "valid" => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    };
-    eventually("the status of the HTTPProxy", LIMIT, valid).await?;
-    let traffic = Traffic::start(at, "swapped.example.com");
     Ok(settle(traffic).await)
 }
 

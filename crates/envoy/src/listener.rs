@@ -59,7 +59,7 @@ pub fn encrypted<'a>(
     fallback: Option<&Bytes>,
     names: Matcher,
 ) -> Bytes {
-    let access_log = access_log::handshakes(&port.http.access_log);
+    let access_log = access_log::handshakes::access_log(&port.http.access_log);
     let mut head = Listener { filter_chain_matcher: Some(names), access_log, ..head(port) };
     let inspector = TlsInspector {
         enable_ja3_fingerprinting: port.connections.ja3.then(|| true.into()),

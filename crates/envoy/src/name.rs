@@ -12,7 +12,7 @@ use model::{
     jwt::JwtProviderId,
     tls::{ClientValidation, client_validation::ClientTrust},
 };
-use std::fmt;
+use std::{fmt, num::NonZeroU32};
 
 /// The cluster of the bootstrap that leads to Envoy's own admin interface.
 pub const ADMIN_CLUSTER: &str = "envoy-admin";
@@ -35,6 +35,11 @@ pub const XDS_TOKEN: &str = "sesame_xds_token";
 
 /// The runtime resource that every Envoy asks for, and the layer that holds it.
 pub const RUNTIME: &str = "dynamic";
+
+/// The token bucket of the access log of TLS handshakes: what it holds is in its name, so that one never changes.
+pub fn handshake_log(per_second: NonZeroU32) -> String {
+    format!("tls-handshake-log/{per_second}")
+}
 
 /// A cluster, and the endpoint set that belongs to it: `namespace/service/port`.
 pub fn cluster(id: &ClusterId) -> String {

@@ -99,6 +99,12 @@ impl Image {
         self
     }
 
+    /// The same under another name alone.
+    pub fn renamed(mut self, name: impl Into<String>) -> Self {
+        self.names = vec![name.into()];
+        self
+    }
+
     /// The names of the image.
     pub fn names(&self) -> &[String] {
         &self.names

@@ -1,14 +1,17 @@
-//! What a fleet has because of the operator's settings alone: runtime values, and the secrets of its metrics listener.
+//! What a fleet has because of the operator's settings alone: runtime values, the token buckets of its access logs, and the secrets
+//! of its metrics listener.
 
 use crate::{
-    ports::{PortRow, Ports},
+    listeners::ListenerResources,
+    ports::{PortRow, PortSettings, Ports},
     resources::Resource,
     settings::{FleetSettings, Fleets},
     withheld::WithheldRows,
 };
 use engine::{Derived, Index, Reads, Table};
-use envoy::{name, runtime};
-use model::{FleetId, PortId, PortProtocol};
+use envoy::{listener::access_log::handshakes, name, runtime};
+use model::{FleetId, Port, PortId, PortProtocol};
+use std::num::NonZeroU32;
 use xds::Kind;
 
 /// The ports of a fleet whose connections are counted.
@@ -47,6 +50,46 @@ impl Derived for RuntimeResources {
 /// The name of the runtime values of a fleet.
 pub fn runtime_name(_: &FleetId) -> String {
     name::RUNTIME.to_owned()
+}
+
+/// A token bucket of a fleet: how many lines a second it has.
+pub type TokenBucketKey = (FleetId, NonZeroU32);
+
+/// TLS ports by the token bucket of their access log.
+pub struct TokenBuckets;
+
+impl Index for TokenBuckets {
+    type Of = PortSettings;
+    type Key = TokenBucketKey;
+    const NAME: &'static str = "by token bucket";
+
+    fn keys(id: &PortId, port: &Port) -> impl IntoIterator<Item = TokenBucketKey> {
+        let limit = handshakes::limit(&port.http.access_log).filter(|_| port.protocol == PortProtocol::Tls);
+        limit.map(|limit| (id.fleet().clone(), limit))
+    }
+}
+
+/// The token buckets that listeners refer to. A listener waits for its bucket, so there is one for as long as a listener has it.
+pub struct TokenBucketResources;
+
+impl Table for TokenBucketResources {
+    type Key = TokenBucketKey;
+    type Value = Resource;
+    const NAME: &'static str = "token bucket resources";
+}
+
+impl Derived for TokenBucketResources {
+    fn compute(&self, key: &TokenBucketKey, reads: &mut Reads<'_>) -> Option<Resource> {
+        let mut ports = reads.probe::<TokenBuckets>(key);
+        let (fleet, limit) = key;
+        let bucket = || Resource::new(name::handshake_log(*limit), &handshakes::token_bucket(*limit)).in_fleet(fleet);
+        ports.any(|port| reads.get::<ListenerResources>(port).is_some()).then(bucket)
+    }
+}
+
+/// The name of a token bucket.
+pub fn token_bucket_name((_, limit): &TokenBucketKey) -> String {
+    name::handshake_log(*limit)
 }
 
 /// A secret of the metrics listener of a fleet.
@@ -95,6 +138,7 @@ pub fn secret_name((_, name): &MetricsSecret) -> String {
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.index::<PortsByFleet>();
     pipeline.derived(RuntimeResources).each::<Fleets>().output();
+    pipeline.derived(TokenBucketResources).per::<TokenBuckets>().output();
     pipeline.derived(MetricsSecretResources).per::<MetricsSecrets>().output();
     pipeline.index::<WithheldRows<RuntimeResources>>();
     pipeline.index::<WithheldRows<MetricsSecretResources>>();

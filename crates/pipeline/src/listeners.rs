@@ -237,7 +237,9 @@ fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
     let all = || named.iter().chain(&fallback);
     let certificates: BTreeSet<&Ref> = all().flat_map(|chain| &chain.certificates).collect();
     let awaited: BTreeSet<&Ref> = all().map(|chain| &chain.awaited).collect();
-    let refs = awaited.into_iter().chain(certificates).cloned().chain(collector(port)).collect();
+    let limit = listener::access_log::handshakes::limit(&port.http.access_log);
+    let bucket = limit.map(|limit| Ref::To(Kind::TokenBucket, name::handshake_log(limit).into()));
+    let refs = awaited.into_iter().chain(certificates).cloned().chain(bucket).chain(collector(port)).collect();
     Some(Resource { refs, ..Resource::of(name::port(&port.id), body) })
 }
 

@@ -79,7 +79,7 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
         }
         Kind::Listener => of_table::<ListenerResources>(engine, fleet, &mut parts),
         Kind::Runtime => of_table::<RuntimeResources>(engine, fleet, &mut parts),
-        Kind::Route | Kind::VirtualHost => {}
+        Kind::Route | Kind::VirtualHost | Kind::TokenBucket => {}
     }
     parts
 }

@@ -10,7 +10,9 @@ use crate::{
     certificates::{CaBundles, Certificates, SelfSigned},
     client_trust::{ClientTrustResources, client_trust_name},
     extensions::{NamedExtensionsInUse, SharedExtensionsInUse},
-    fleet_resources::{MetricsSecretResources, RuntimeResources, runtime_name, secret_name},
+    fleet_resources::{
+        MetricsSecretResources, RuntimeResources, TokenBucketResources, runtime_name, secret_name, token_bucket_name,
+    },
     holders::{HolderResources, holder_name},
     hosts::{SharedChainCertificates, TcpHosts, TlsHosts},
     listeners::ListenerResources,
@@ -248,6 +250,7 @@ of_one_fleet! {
     RedirectScopes => ScopedRoute, name::redirects_scope, |key| key.fleet();
     ListenerResources => Listener, name::port, |key| key.fleet();
     RuntimeResources => Runtime, runtime_name, |key| key;
+    TokenBucketResources => TokenBucket, token_bucket_name, |key| &key.0;
     MetricsSecretResources => Secret, secret_name, |key| &key.0;
 }
 

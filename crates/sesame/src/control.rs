@@ -570,7 +570,7 @@ impl Control {
         if excess.is_empty()
             && let Some(OutageEvent::Ended(stuck)) = self.stuck.worked(Instant::now())
         {
-            info!(?stuck, "everything can be sent again, but for what is withheld");
+            info!(?stuck, "all resources are within the size limit again, except those that are withheld");
         }
         let mut any = false;
         for (fleet, kind, bytes, limit) in &excess {
@@ -578,7 +578,7 @@ impl Control {
                 warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
                 any = true;
             } else if self.stuck.failed(Instant::now()).is_some() {
-                error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies go on with what they have");
+                error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies keep their configuration");
             }
         }
         let room = |fleet: &FleetId, kind| match self.excess.contains_key(fleet) {

@@ -64,8 +64,8 @@ impl Drain {
         let begun = Instant::now();
         let deadline = begun + self.timeout;
         sleep(self.drain_delay.min(self.timeout)).await;
-        fail(&self.admin).await.context("cannot make Envoy unready")?;
-        info!(timeout = ?self.timeout, "Envoy is unready and drains; waiting for clients to disconnect");
+        fail(&self.admin).await.context("failed to fail Envoy's readiness")?;
+        info!(timeout = ?self.timeout, "Envoy is no longer ready and is draining; waiting for clients to disconnect");
         sleep(self.check_delay.min(deadline.saturating_duration_since(Instant::now()))).await;
         let mut progress = Progress::default();
         loop {
@@ -80,13 +80,13 @@ impl Drain {
             }
             if Instant::now() + self.interval >= deadline {
                 let open = open.map_or_else(|_| "an unknown number of connections".to_owned(), |open| open.to_string());
-                warn!("{open} did not close in {:?}; Envoy ends with them", self.timeout);
+                warn!("{open} did not close within {:?}; Envoy exits anyway", self.timeout);
                 return Ok(());
             }
             sleep(self.interval).await;
             // An Envoy that was restarted in between is ready again.
             if let Err(error) = ask(&self.admin, Method::POST, "/healthcheck/fail").await {
-                warn!("cannot make Envoy unready: {error:#}");
+                warn!("failed to fail Envoy's readiness: {error:#}");
             }
         }
     }
@@ -98,7 +98,7 @@ async fn fail(admin: &Path) -> Result<()> {
     for _ in 1..ATTEMPTS {
         match ask(admin, Method::POST, "/healthcheck/fail").await {
             Ok(_) => return Ok(()),
-            Err(error) => warn!("cannot make Envoy unready, trying again: {error:#}"),
+            Err(error) => warn!("failed to fail Envoy's readiness, retrying: {error:#}"),
         }
         sleep(pause).await;
         pause *= 5;

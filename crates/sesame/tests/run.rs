@@ -5,7 +5,7 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use testbed::certs::Ca;
 use testbed::process::{Command, Process};
@@ -470,6 +470,48 @@ async fn an_access_log_in_standard_output_that_is_a_file_loses_no_line() {
     let about = |number: usize| text.lines().filter(|line| line.contains(&format!("default/b{number}"))).count();
     let missing: Vec<usize> = (0..REQUESTS).step_by(10).filter(|number| about(*number) == 0).collect();
     assert!(missing.is_empty(), "lines about {missing:?} are missing: {text}");
+}
+
+/// Anyone can ask for names that nobody has, as fast as connections are opened: the log has the limit, the metrics have all of them.
+#[tokio::test]
+async fn a_flood_of_unknown_server_names_is_logged_up_to_the_limit_and_counted_in_full() {
+    const HANDSHAKES: usize = 60;
+    let state = StateDir::new("handshakes").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.yaml"), ingress("a", "a.example.com", "web")).unwrap();
+    let config = state.write("sesame.yaml", "accesslog-failed-handshakes-per-second: 1\n").unwrap();
+    let (address, log) = (Net::here().unwrap().address(), state.path().join("access.log"));
+    let command = command(&folder, address).flag("config-path", config).flag("access-log", &log);
+    let process = command.start_in(&state).unwrap();
+    process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
+    let client = |name: &str| Client::new((address, 8443).into()).https().accept_any().sni(name).host(name);
+    let listens = async || client("a.example.com").get("/").await.map_err(|failure| failure.to_string());
+    eventually("a host with TLS", LIMIT, listens).await.unwrap();
+    let began = Instant::now();
+    for number in 0..HANDSHAKES {
+        assert!(client(&format!("n{number}.example.com")).get("/").await.is_err(), "nobody has this name");
+    }
+    let metrics = async || {
+        let answer = Client::new((Ipv4Addr::LOCALHOST, stats(address)).into()).get("/stats/prometheus").await;
+        let text = answer.map_err(|failure| failure.to_string())?.text();
+        let sum = |name: &str| -> usize {
+            let lines = text.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
+            lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+        };
+        let names = ["envoy_listener_no_filter_chain_match", "envoy_listener_ssl_connection_error"];
+        let logged = sum("envoy_access_log_process_ratelimit_allowed");
+        let (all, seen) = (names.map(sum).iter().sum(), logged + sum("envoy_access_log_process_ratelimit_denied"));
+        if (seen, all) == (HANDSHAKES, HANDSHAKES) { Ok(logged) } else { Err(format!("{all} of which {seen}\n{text}")) }
+    };
+    let logged = eventually("every handshake to be counted", LIMIT, metrics).await.unwrap();
+    let seconds = began.elapsed().as_secs() as usize;
+    assert!((1..=seconds + 2).contains(&logged), "{logged} lines in {seconds} s");
+    assert!(process.stop(LIMIT).await.unwrap().success());
+    let lines = fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = lines.lines().filter(|line| line.contains("TLS handshake")).collect();
+    assert_eq!(lines.len(), logged, "{lines:?}");
+    assert!(lines[0].contains("n0.example.com"), "{lines:?}");
 }
 
 /// Children are listed by the thread that started them.

@@ -155,7 +155,7 @@ async fn an_envoy_ends_when_its_clients_are_gone() {
     assert!(ended.success(), "{}", shutdown.log().text());
     let answer = within("the hook", PATIENCE, hook).await.unwrap().unwrap().unwrap();
     assert_eq!(answer.status, 200);
-    manager.expect_line("it may end", PATIENCE).await.unwrap();
+    manager.expect_line("Envoy may exit", PATIENCE).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +202,7 @@ async fn a_restarted_manager_ends_the_drain_of_an_envoy_that_stays() {
         .expect_ok("Envoy to be ready", PATIENCE, async || proxy.envoy().admin().get("/ready").await)
         .await
         .unwrap();
-    manager.expect_line("it is ready again", PATIENCE).await.unwrap();
+    manager.expect_line("made it ready again", PATIENCE).await.unwrap();
     let answer = client.get("/").await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, None), "nobody is asked to go any more");
 }
@@ -217,7 +217,7 @@ async fn a_manager_that_is_to_end_drains_the_envoy_that_waits_for_it() {
     let client = Client::new(INGRESS).connect().await.unwrap();
     assert_eq!(client.get("/").await.unwrap().status, 200);
     let hook = tokio::spawn(async { Client::new(MANAGER).timeout(PATIENCE).get("/shutdown").await });
-    manager.expect_line("Envoy is to end", PATIENCE).await.unwrap();
+    manager.expect_line("Envoy is shutting down", PATIENCE).await.unwrap();
     manager.signal(Signal::TERM).unwrap();
     unready(proxy).await;
     assert!(!hook.is_finished(), "a client is there");

@@ -43,11 +43,15 @@ impl<T: Clone> Reloaded<T> {
         if current.0 != stamp {
             match (self.read)() {
                 Ok(value) => {
-                    info!(of = self.of, files = ?self.paths, "read the certificates again");
+                    info!(of = self.of, files = ?self.paths, "reloaded the certificates");
                     current.1 = value;
                 }
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, of = self.of, "kept the certificates read earlier");
+                    warn!(
+                        error = &error as &dyn std::error::Error,
+                        of = self.of,
+                        "failed to reload the certificates; keeping the current ones"
+                    );
                 }
             }
             // Not tried again for the same files: a flood of handshakes must not read them over and over.

@@ -19,6 +19,8 @@ pub enum Kind {
     Secret,
     /// RTDS: a layer of runtime values.
     Runtime,
+    /// A token bucket that limits how much is logged. There is no discovery service of its own for it: it comes by ADS alone.
+    TokenBucket,
     /// ECDS: the configuration of one filter.
     Extension,
     /// VHDS: one virtual host of a route configuration.
@@ -33,7 +35,7 @@ pub enum Kind {
 
 impl Kind {
     /// How many there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 
     /// All kinds, in the order in which additions are sent.
     pub const ALL: [Kind; Kind::COUNT] = [
@@ -41,6 +43,7 @@ impl Kind {
         Kind::Endpoints,
         Kind::Secret,
         Kind::Runtime,
+        Kind::TokenBucket,
         Kind::Extension,
         Kind::VirtualHost,
         Kind::Route,
@@ -55,6 +58,7 @@ impl Kind {
             Kind::Endpoints => "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
             Kind::Secret => "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
             Kind::Runtime => "type.googleapis.com/envoy.service.runtime.v3.Runtime",
+            Kind::TokenBucket => "type.googleapis.com/envoy.type.v3.TokenBucket",
             Kind::Extension => "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
             Kind::VirtualHost => "type.googleapis.com/envoy.config.route.v3.VirtualHost",
             Kind::Route => "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
@@ -68,13 +72,14 @@ impl Kind {
         Kind::ALL.into_iter().find(|kind| kind.type_url() == url)
     }
 
-    /// The short name of the discovery service, as used in metrics, logs and on the command line.
+    /// The short name of the discovery service, or of the type where it has none, as used in metrics, logs and on the command line.
     pub const fn label(self) -> &'static str {
         match self {
             Kind::Cluster => "cds",
             Kind::Endpoints => "eds",
             Kind::Secret => "sds",
             Kind::Runtime => "rtds",
+            Kind::TokenBucket => "token_bucket",
             Kind::Extension => "ecds",
             Kind::VirtualHost => "vhds",
             Kind::Route => "rds",
@@ -99,7 +104,7 @@ impl Kind {
     pub const fn may_refer(self, to: Kind) -> bool {
         match self {
             Kind::Cluster => matches!(to, Kind::Endpoints | Kind::Secret),
-            Kind::Endpoints | Kind::Secret | Kind::Runtime => false,
+            Kind::Endpoints | Kind::Secret | Kind::Runtime | Kind::TokenBucket => false,
             Kind::Extension => matches!(to, Kind::Cluster | Kind::Secret),
             Kind::VirtualHost => matches!(to, Kind::Cluster),
             Kind::Route => matches!(to, Kind::Cluster | Kind::VirtualHost | Kind::Extension),

@@ -48,13 +48,13 @@ pub enum PeerError {
     #[error("cannot connect")]
     Connect(#[source] io::Error),
     /// Our own certificate cannot be read.
-    #[error("no certificate to show")]
+    #[error("no client certificate")]
     Tls(#[from] TlsError),
     /// It does not speak HTTP/2.
-    #[error("no conversation")]
+    #[error("HTTP/2 failed")]
     Http(#[from] hyper::Error),
     /// It lets nobody in, or not us.
-    #[error("turned away: {0}")]
+    #[error("rejected: {0}")]
     Refused(String),
     /// It does not answer.
     #[error("no answer within {PATIENCE:?}")]

@@ -114,8 +114,8 @@ impl Call {
     }
 }
 
-/// The services of one type each, and what their methods call its resources.
-const SERVICES: [(Kind, &str, &str); Kind::COUNT] = [
+/// The services of one type each, and what their methods call its resources. Token buckets have none.
+const SERVICES: [(Kind, &str, &str); Kind::COUNT - 1] = [
     (Kind::Cluster, "cluster.v3.ClusterDiscoveryService", "Clusters"),
     (Kind::Endpoints, "endpoint.v3.EndpointDiscoveryService", "Endpoints"),
     (Kind::Secret, "secret.v3.SecretDiscoveryService", "Secrets"),

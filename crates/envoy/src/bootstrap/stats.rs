@@ -22,8 +22,16 @@ pub enum Stats {
 }
 
 /// The process as a whole.
-const PREFIXES: [&str; 7] =
-    ["server.", "cluster_manager.", "listener_manager.", "control_plane.", "overload.", "runtime.", "main_thread."];
+const PREFIXES: [&str; 8] = [
+    "server.",
+    "cluster_manager.",
+    "listener_manager.",
+    "control_plane.",
+    "overload.",
+    "runtime.",
+    "main_thread.",
+    "access_log.",
+];
 
 /// When the certificates of the connection to the xDS server expire: by that the server knows which ones an Envoy has. Envoy
 /// makes these names in a way that no prefix finds.

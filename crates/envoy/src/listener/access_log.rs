@@ -2,6 +2,7 @@
 //! besides.
 
 pub mod format;
+pub mod handshakes;
 mod servers;
 
 use super::local_replies;
@@ -113,50 +114,6 @@ fn file(log: &model::listener::AccessLog) -> Option<AccessLog> {
     })
 }
 
-/// What is written about a connection that ends without a TLS handshake.
-const HANDSHAKE_FIELDS: [&str; 9] = [
-    "@timestamp",
-    "bytes_received",
-    "downstream_local_address",
-    "downstream_remote_address",
-    "downstream_transport_failure_reason",
-    "fleet",
-    "listener",
-    "requested_server_name",
-    "response_flags",
-];
-
-/// The same as a line.
-const HANDSHAKE_LINE: &str = concat!(
-    "[%START_TIME%] \"TLS handshake\" - %RESPONSE_FLAGS% %BYTES_RECEIVED% 0 %DURATION% - ",
-    "\"%DOWNSTREAM_REMOTE_ADDRESS%\" \"%REQUESTED_SERVER_NAME%\" %DOWNSTREAM_TRANSPORT_FAILURE_REASON% ",
-    "%METADATA(LISTENER:projectsesame.io:listener)% %METADATA(LISTENER:projectsesame.io:fleet)%\n",
-);
-
-/// The access log of a TLS listener for connections that come to no request: no chain is for the server name (response flag NR),
-/// or the handshake fails. What was chosen for requests does not fit them, so theirs is one form for all.
-pub(super) fn handshakes(log: &model::listener::AccessLog) -> Vec<AccessLog> {
-    if log.level == AccessLogLevel::Disabled {
-        return Vec::new();
-    }
-    let format = match &log.format {
-        AccessLogFormat::Envoy | AccessLogFormat::Text(_) => text(HANDSHAKE_LINE),
-        AccessLogFormat::Json(_) => json(&HANDSHAKE_FIELDS.map(Into::into)),
-    };
-    let no_chain = FilterSpecifier::ResponseFlagFilter(ResponseFlagFilter { flags: vec!["NR".to_owned()] });
-    let failed = local_replies::expression("connection.transport_failure_reason != ''");
-    let filters = [no_chain, failed].map(|specifier| AccessLogFilter { filter_specifier: Some(specifier) }).to_vec();
-    let file = FileAccessLog {
-        path: log.path.to_string(),
-        access_log_format: Some(file_access_log::AccessLogFormat::LogFormat(format)),
-    };
-    vec![AccessLog {
-        name: "envoy.access_loggers.file".to_owned(),
-        filter: Some(AccessLogFilter { filter_specifier: Some(FilterSpecifier::OrFilter(OrFilter { filters })) }),
-        config_type: Some(access_log::ConfigType::TypedConfig(any(&file))),
-    }]
-}
-
 fn text(line: &str) -> SubstitutionFormatString {
     let source = DataSource { specifier: Some(Specifier::InlineString(line.to_owned())), ..Default::default() };
     SubstitutionFormatString { format: Some(Format::TextFormatSource(source)), ..Default::default() }
@@ -249,7 +206,7 @@ mod tests {
 
     #[test]
     fn every_default_field_is_known() {
-        for field in DEFAULT_FIELDS.into_iter().chain(HANDSHAKE_FIELDS) {
+        for field in DEFAULT_FIELDS.into_iter().chain(handshakes::FIELDS) {
             assert!(operator(field).is_some(), "{field}");
         }
     }

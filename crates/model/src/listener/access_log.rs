@@ -1,7 +1,7 @@
 //! The access log of a listener: a file, and servers that entries are sent to.
 
 use crate::{HeaderName, cluster::Extension};
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 /// Which requests are written to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,6 +39,8 @@ pub struct AccessLog {
     pub format: AccessLogFormat,
     /// Which requests are written to the file.
     pub level: AccessLogLevel,
+    /// How many connections without a TLS handshake each proxy writes to the file in a second; all of them if there is no limit.
+    pub handshakes_per_second: Option<NonZeroU32>,
     /// Who is sent all entries, whatever the level of the file.
     pub servers: Arc<AccessLogServers>,
 }
@@ -49,6 +51,7 @@ impl Default for AccessLog {
             path: "/dev/stdout".into(),
             format: AccessLogFormat::default(),
             level: AccessLogLevel::default(),
+            handshakes_per_second: NonZeroU32::new(10),
             servers: Arc::default(),
         }
     }

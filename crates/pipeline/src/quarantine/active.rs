@@ -61,7 +61,7 @@ impl Derived for ActiveTargets {
                 .or_else(|| of::<SlotResources>(target, reads))
                 .or_else(|| of::<JwtSlotResources>(target, reads)),
             Kind::Runtime => of::<RuntimeResources>(target, reads),
-            Kind::VirtualHost => None,
+            Kind::VirtualHost | Kind::TokenBucket => None,
         }
     }
 }

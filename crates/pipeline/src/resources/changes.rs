@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     client_trust::ClientTrustResources,
-    fleet_resources::{MetricsSecretResources, RuntimeResources},
+    fleet_resources::{MetricsSecretResources, RuntimeResources, TokenBucketResources},
     holders::HolderResources,
     listeners::ListenerResources,
     membership::{Membership, Moved, OfCas, OfClusters, OfSecrets},
@@ -78,6 +78,7 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
     take::<RedirectScopes>(engine, into);
     take::<ListenerResources>(engine, into);
     take::<RuntimeResources>(engine, into);
+    take::<TokenBucketResources>(engine, into);
     take::<MetricsSecretResources>(engine, into);
 }
 

@@ -15,7 +15,7 @@ use model::{
         client_validation::{ClientTrust, ForwardedDetails, RevocationCheck},
     },
 };
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use super::{
     clusters::{ADDRESSES, server_name},
@@ -54,6 +54,7 @@ fn settings(dice: &mut Dice) -> HttpSettings {
                 AccessLogLevel::Disabled,
             ]),
             servers: Arc::default(),
+            handshakes_per_second: dice.maybe(|dice| NonZeroU32::MIN.saturating_add(dice.number())),
         },
         compression: dice.pick(&[Compression::Gzip, Compression::Brotli, Compression::Zstd, Compression::Off]),
         server_header: dice.pick(&[ServerHeader::Overwrite, ServerHeader::AppendIfAbsent, ServerHeader::PassThrough]),

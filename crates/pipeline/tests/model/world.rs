@@ -240,6 +240,10 @@ impl World {
         if let Some(termination) = &tcp.termination {
             self.certificates(dice, termination);
         }
+        if let Some(limit) = listener::access_log::handshakes::limit(&port.http.access_log) {
+            let bucket = listener::access_log::handshakes::token_bucket(limit);
+            self.add(Kind::TokenBucket, &name::handshake_log(limit), &bucket, limit);
+        }
         let extension = name::tcp_chain(&listener, &tcp.host);
         let message =
             listener::tcp::proxy(extension.clone(), &proxy.clusters, proxy.unavailable, proxy.idle, &port.http);

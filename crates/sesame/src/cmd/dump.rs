@@ -58,6 +58,9 @@ enum Kind {
     Ecds,
     /// Runtime settings
     Rtds,
+    /// Token buckets of access logs
+    #[value(name = "token_bucket")]
+    TokenBucket,
 }
 
 #[derive(Deserialize)]

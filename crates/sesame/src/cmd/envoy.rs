@@ -124,7 +124,7 @@ async fn manager(args: ShutdownManager) -> Result<()> {
     let stop = async move {
         stop.await;
         if hooks.any() && !hooks.is_drained() {
-            warn!("told to end before `sesame envoy shutdown` is done; Envoy is drained here");
+            warn!("terminated before `sesame envoy shutdown` was done; draining Envoy now");
             let drain = Drain {
                 admin: args.admin_address,
                 drain_delay: Duration::ZERO,

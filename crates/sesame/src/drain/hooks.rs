@@ -70,7 +70,7 @@ impl Hooks {
                 continue;
             }
             if asked.is_none() {
-                info!("Envoy is to end; waiting until it is drained");
+                info!("Envoy is shutting down; waiting until it is drained");
             }
             if asked.is_none_or(|at| at.elapsed() >= PROGRESS / 2) {
                 asked = Some(Instant::now());
@@ -81,7 +81,7 @@ impl Hooks {
             }
         }
         if self.any() {
-            info!("Envoy is drained, or its time is over: it may end");
+            info!("draining is done or has timed out; Envoy may exit");
         }
         self.drained.send_replace(true);
     }
@@ -91,7 +91,9 @@ impl Hooks {
     pub async fn undrain(self) {
         loop {
             match undrain(&self.admin).await {
-                Ok(true) => return warn!("Envoy was draining although its pod stays; it is ready again"),
+                Ok(true) => {
+                    return warn!("Envoy was still draining, but its pod is not terminating; made it ready again");
+                }
                 Ok(false) => return,
                 Err(error) => warn!("cannot ask Envoy whether it is draining: {error:#}"),
             }

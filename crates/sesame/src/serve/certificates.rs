@@ -107,9 +107,11 @@ impl Issuer {
             };
             match (&worked, told) {
                 (Err(why), Some(OutageEvent::Started | OutageEvent::Ongoing(_))) => {
-                    warn!("cannot look after the certificates of xDS connections: {why}");
+                    warn!("failed to renew the certificates of xDS connections, retrying: {why}");
                 }
-                (_, Some(OutageEvent::Ended(after))) => info!(?after, "the Secrets of certificates are read again"),
+                (_, Some(OutageEvent::Ended(after))) => {
+                    info!(?after, "the Secrets of xDS certificates can be read again")
+                }
                 _ => {}
             }
             let pause = if *self.is_there.borrow() { INTERVAL.min(self.issuing.policy.settle / 4) } else { FIRST };
@@ -131,7 +133,7 @@ impl Issuer {
             && files.take(&pair, &bundle)
         {
             info!(expires = %expiry::date(Certificate::first(&pair.certificate).map_or(0, |it| it.expires)),
-                "has a new certificate for xDS connections, or new CAs to trust");
+                "reloaded the certificates of the xDS server from the Secret");
         }
         if files.are_usable() {
             self.is_there.send_if_modified(|there| !std::mem::replace(there, true));
@@ -175,7 +177,7 @@ impl Issuer {
             };
             self.metrics.behind.set(i64::try_from(waiting).unwrap_or(i64::MAX));
             for name in stored.unreadable().into_iter().filter(|_| step != Step::Foreign) {
-                warn!("Secret {name} has nothing that can be read; it is written anew");
+                warn!("Secret {name} has no readable contents; rewriting it");
             }
             let (name, why) = match &step {
                 Step::WriteCa(_, why) => (store::CA, why),
@@ -257,7 +259,7 @@ impl Said {
 
     fn foreign(&mut self) {
         if self.once("foreign".to_owned()) {
-            info!("somebody else makes the Secrets of xDS connections; they are used and left alone");
+            info!("the Secrets of xDS connections are managed by somebody else; used as they are, never written");
         }
     }
 }

@@ -142,7 +142,7 @@ fn restore(files: &Files, server: &Server) -> Result<()> {
         server.restore(&fleet, resources);
     }
     info!(fleets = count, resources, took = ?begun.elapsed(),
-        "disk cache read; proxies that have nothing are served from it until the first build");
+        "disk cache loaded; proxies without configuration are served from it until the first build");
     Ok(())
 }
 

@@ -97,7 +97,7 @@ impl Exporter {
         match sent {
             Ok(()) => {
                 if let Some(OutageEvent::Ended(lasted)) = self.outage.worked(Instant::now()) {
-                    info!(?lasted, "the collector takes traces again");
+                    info!(?lasted, "the collector accepts traces again");
                 }
             }
             Err(why) if self.outage.failed(Instant::now()).is_some() => {

@@ -58,7 +58,7 @@ async fn a_new_envoy_is_served_while_the_api_server_is_away_and_nothing_is_sent_
     bed.api.kill().await.unwrap();
     first.process.kill().await.unwrap();
     let second = cached.start(&bed).await;
-    second.process.expect_line("disk cache read", PATIENCE).await.unwrap();
+    second.process.expect_line("disk cache loaded", PATIENCE).await.unwrap();
     // Whoever has something may have something newer, and waits.
     envoy.expect_stat("control_plane.connected_state", PATIENCE, |state| state == 1).await.unwrap();
     load.answered(100).await;
@@ -109,7 +109,7 @@ async fn a_cache_that_is_damaged_or_of_another_key_is_refused_and_one_of_the_pre
 
     bed.file("cache.key", &format!("{KEY}{NEXT}"));
     let last = cached.start(&bed).await;
-    last.process.expect_line("disk cache read", PATIENCE).await.unwrap();
+    last.process.expect_line("disk cache loaded", PATIENCE).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -159,7 +159,7 @@ async fn commands_add_up_what_replicas_say_and_print_no_secret() {
     sesame(&with(&["log", "info,xds=debug"])).await.expect(0);
     let after = sesame(&with(&["log"])).await.expect(0).out;
     assert_eq!(after.matches("xds=debug").count(), 2, "{after}");
-    second.process.expect_line("what is logged was changed", PATIENCE).await.unwrap();
+    second.process.expect_line("log level changed", PATIENCE).await.unwrap();
     let misspelt = sesame(&with(&["log", "inof"])).await.expect(2).err;
     assert!(misspelt.contains("`inof` is no level"), "{misspelt}");
 

@@ -217,7 +217,7 @@ impl Follower {
                 if self.known.len() == 0 || is_over {
                     self.presence = Presence::Absent;
                     let state = if is_missing { "not installed" } else { "forbidden" };
-                    info!(target = %self.target, why, "kind {state}; checked from time to time");
+                    info!(target = %self.target, why, "kind {state}; checked periodically");
                     self.empty().await?;
                     self.absent_backoff.reset();
                     if !is_missing {

@@ -117,7 +117,7 @@ impl Watch {
 impl Shared {
     fn hear(&self, event: notify::Result<Event>) {
         let Ok(event) = event else {
-            tracing::warn!(error = ?event, "watching the folder failed; looking at everything");
+            tracing::warn!(error = ?event, "watching the folder failed; scanning all of it");
             return self.note(|touched| touched.everything = true);
         };
         if event.need_rescan() {

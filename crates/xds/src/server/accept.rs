@@ -95,7 +95,7 @@ pub(super) async fn run(
     stop.cancel();
     tasks.close();
     if time::timeout(inner.config.grace, tasks.wait()).await.is_err() {
-        warn!(%address, "some clients did not go in time");
+        warn!(%address, "some clients did not disconnect in time");
     }
     Ok(())
 }

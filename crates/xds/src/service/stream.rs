@@ -366,7 +366,7 @@ impl StreamTask<'_> {
 
     fn cut(&self, reason: &'static str, status: Status) -> End {
         warn!(node = %self.client.identity.node, fleet = %self.client.identity.fleet, peer = %self.connection.peer,
-            reason, "cut a client off: {}", status.message());
+            reason, "ended the stream of a client: {}", status.message());
         End::new(reason, status)
     }
 }

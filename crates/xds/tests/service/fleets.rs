@@ -68,7 +68,11 @@ async fn a_client_sees_its_own_fleet_only() {
         let node = if said.is_empty() { Node { id: "a".to_owned(), ..Node::default() } } else { node("a", said) };
         let (refused, seen) = ask_everywhere(&channel, &node, "bank").await;
         assert_eq!(refused, []);
-        assert_eq!(seen.iter().filter(|name| *name == own).count(), 5 * Kind::COUNT, "{certificate} {said}: {seen:?}");
+        assert_eq!(
+            seen.iter().filter(|name| *name == own).count(),
+            5 * SERVICES.len(),
+            "{certificate} {said}: {seen:?}"
+        );
         assert!(!seen.iter().any(|text| text != own && !text.starts_with("\n\u{4}bank")), "{seen:?}");
     }
 }
@@ -81,7 +85,7 @@ async fn a_node_that_says_another_fleet_is_refused_everywhere() {
         let channel = running.secure_channel(authority.client(&[certificate])).await.unwrap();
         let (refused, seen) = ask_everywhere(&channel, &node("a", said), "bank").await;
         assert_eq!(seen, Vec::<String>::new(), "{certificate} {said}");
-        assert_eq!(refused, vec![Code::PermissionDenied; 5 * Kind::COUNT], "{certificate} {said}");
+        assert_eq!(refused, vec![Code::PermissionDenied; 5 * SERVICES.len()], "{certificate} {said}");
     }
 }
 

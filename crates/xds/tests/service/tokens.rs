@@ -9,7 +9,7 @@ use tonic::Code;
 use xds::{Authenticating, Authenticator, Config, Fleet, Kind, Security, Tls, TokenError, VerifiedToken};
 
 use crate::certificates::Authority;
-use crate::client::{DELTA_ADS, Delta, Running, TOKEN, names, node};
+use crate::client::{DELTA_ADS, Delta, Running, SERVICES, TOKEN, names, node};
 use crate::fleets::{ask_everywhere, everything};
 
 /// Knows some tokens, and until when they are valid.
@@ -53,13 +53,13 @@ async fn a_token_shows_its_own_fleet_and_no_other_whichever_way_it_is_asked() {
     for (token, own) in [("of-shop", "shop"), ("of-bank", "bank")] {
         let (refused, seen) = with(token, ask_everywhere(&channel, &node("a", &format!("{own}/edge")), "shared")).await;
         assert_eq!(refused, []);
-        assert_eq!(seen.iter().filter(|name| *name == own).count(), 5 * Kind::COUNT, "{seen:?}");
+        assert_eq!(seen.iter().filter(|name| *name == own).count(), 5 * SERVICES.len(), "{seen:?}");
         assert!(!seen.iter().any(|text| text != own && !text.starts_with("\n\u{6}shared")), "{seen:?}");
     }
     for said in ["bank/edge", "shared"] {
         let (refused, seen) = with("of-shop", ask_everywhere(&channel, &node("a", said), "bank")).await;
         assert_eq!(seen, Vec::<String>::new(), "{said}");
-        assert_eq!(refused, vec![Code::PermissionDenied; 5 * Kind::COUNT], "{said}");
+        assert_eq!(refused, vec![Code::PermissionDenied; 5 * SERVICES.len()], "{said}");
     }
 }
 
@@ -71,10 +71,10 @@ async fn without_a_token_that_proves_something_there_is_nothing() {
     let node = node("a", "shop/edge");
     for (token, code) in [("made-up", Code::Unauthenticated), ("unknown-yet", Code::Unavailable)] {
         let (refused, seen) = with(token, ask_everywhere(&channel, &node, "shop")).await;
-        assert_eq!((refused, seen), (vec![code; 5 * Kind::COUNT], Vec::new()), "{token}");
+        assert_eq!((refused, seen), (vec![code; 5 * SERVICES.len()], Vec::new()), "{token}");
     }
     let (refused, seen) = ask_everywhere(&channel, &node, "shop").await;
-    assert_eq!((refused, seen), (vec![Code::Unauthenticated; 5 * Kind::COUNT], Vec::new()));
+    assert_eq!((refused, seen), (vec![Code::Unauthenticated; 5 * SERVICES.len()], Vec::new()));
     // The stream of replicas is for replicas.
     let _peers = running.server.peers();
     let replicas = with("of-shop", Delta::open(channel, "/sesame.replicas.v1.Replicas/Stream")).await;
@@ -88,7 +88,7 @@ async fn a_certificate_stands_above_a_token() {
     let (running, _) = server(&authority, &folder).await;
     let channel = running.secure_channel(authority.client(&["spiffe://sesame/fleet/bank/edge"])).await.unwrap();
     let (refused, seen) = with("of-shop", ask_everywhere(&channel, &node("a", "shop/edge"), "shop")).await;
-    assert_eq!((refused, seen), (vec![Code::PermissionDenied; 5 * Kind::COUNT], Vec::new()));
+    assert_eq!((refused, seen), (vec![Code::PermissionDenied; 5 * SERVICES.len()], Vec::new()));
 }
 
 #[tokio::test]

@@ -93,6 +93,10 @@ fn logging() -> Schema {
             opt("accessLogFormatString", text("The line, with Envoy's operators.")),
             opt("accessLogJSONFields", list("Fields of JSON: names, or name=FORMAT.", text(""))),
             opt("accessLogLevel", text("info, error, critical or disabled.")),
+            opt(
+                "accessLogFailedHandshakesPerSecond",
+                number("Connections without a TLS handshake that each proxy logs in a second; 0 for all.").int32(),
+            ),
         ],
     )
 }

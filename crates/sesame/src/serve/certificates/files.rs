@@ -57,7 +57,7 @@ impl Files {
             })
         });
         if let Err(error) = &written {
-            warn!("kept the certificates of the xDS server: what the Secret has cannot be used: {error:#}");
+            warn!("keeping the current certificates of the xDS server: those in the Secret cannot be used: {error:#}");
             self.refused = Some(refused);
         }
         written.is_ok()

@@ -12,6 +12,7 @@ use model::listener::{
     AccessLogLevel, Compression, HeadersWithUnderscores, HttpVersions, LocalReplyBody, ServerHeader,
 };
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 const LEVELS: &[(&str, AccessLogLevel)] = &[
@@ -54,6 +55,7 @@ pub const ACCESS_LOG: &[Row] = rows! {
     works("accesslog-format-string" = "envoy.logging.accessLogFormatString", "text with Envoy's operators", "", "format string of text access logs; if not set Envoy's default, followed by response code details, reason, route, listener and fleet", |c, n| c.log_line = line(n)?);
     works("json-fields" = "envoy.logging.accessLogJSONFields", "a list of names, or of `name=FORMAT`", "[]", "fields of JSON access logs; the default fields if empty", |c, n| c.json_fields = list(n, field)?);
     works("accesslog-level" = "envoy.logging.accessLogLevel", "`info`, `error`, `critical` or `disabled`", "info", "which requests are logged: all, responses of 300 and above, of 500 and above, none", |c, n| { let level = word(n, LEVELS)?; c.each(|http| http.access_log.level = level) });
+    works("accesslog-failed-handshakes-per-second" = "envoy.logging.accessLogFailedHandshakesPerSecond", "a number; 0 for all of them", "10", "how many connections that end without a TLS handshake each proxy logs in a second; Sesame only", |c, n| { let most = limit_or_none(n)?; c.each(|http| http.access_log.handshakes_per_second = most.and_then(NonZeroU32::new)) });
 };
 
 /// TLS.

@@ -28,7 +28,7 @@ impl Follower {
     /// Adds what is new about an object to an update.
     pub(super) fn see(&mut self, head: &Head<'_>, object: &RawValue, update: &mut Update, notes: &mut Vec<Note>) {
         if head.metadata.name.is_empty() {
-            return warn!(target = %self.target, "the API server sent something without a name; it is passed over");
+            return warn!(target = %self.target, "the API server sent an object without a name; ignored");
         }
         let version = head.version();
         if !self.known.is_news(&head.metadata, version) {

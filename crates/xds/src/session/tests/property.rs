@@ -397,7 +397,7 @@ proptest! {
                         Style::Sotw => Subscription::Sotw { names: names(plus), version: Some(version).filter(|v| *v != 0) },
                     };
                     let error = error.then(|| "c0: no".to_owned());
-                    let request = Request { kind: Kind::ALL[kind as usize % 9], nonce, error, subscription };
+                    let request = Request { kind: Kind::ALL[kind as usize % Kind::COUNT], nonce, error, subscription };
                     if bench.session.on_request(request, bench.now).is_err() {
                         break;
                     }

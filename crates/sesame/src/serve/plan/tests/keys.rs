@@ -4,6 +4,7 @@ use super::*;
 use crate::serve::config::row::Effect;
 use crate::serve::config::rows;
 use crate::serve::config::tests::file_with;
+use std::num::NonZeroU32;
 
 /// Every key that takes effect: a value, and what it does.
 const KEYS: &[(&str, &str, Check)] = &[
@@ -32,6 +33,11 @@ const KEYS: &[(&str, &str, Check)] = &[
         both!(|http| http.access_log.format == AccessLogFormat::Text("%DURATION%\n".into())),
     ),
     ("accesslog-level", "error", both!(|http| http.access_log.level == AccessLogLevel::Error)),
+    (
+        "accesslog-failed-handshakes-per-second",
+        "7",
+        both!(|http| http.access_log.handshakes_per_second == NonZeroU32::new(7)),
+    ),
     ("tls.minimum-protocol-version", "1.3", |p| {
         p.pipeline.ingress.tls.lowest == TlsVersion::V1_3 && p.pipeline.http_proxy.tls == p.pipeline.ingress.tls
     }),
