@@ -210,7 +210,7 @@ fn secrets(namespace: &str, keys: usize) -> [Object; 2] {
 fn a_namespace_with_too_many_keys_takes_no_room_of_others() {
     let on_demand = Settings { certificates: Certificates::OnDemand, ..Settings::default() };
     let mut pipeline = Pipeline::new(&on_demand);
-    let greedy = (0..1_200).map(|number| with_tokens("greedy", number));
+    let greedy = (0..1_600).map(|number| with_tokens("greedy", number));
     let modest = (0..20).map(|number| with_tokens("modest", number));
     let too_many = with_tokens("many", 0);
     let objects = greedy.chain(modest).chain([too_many.clone()]).chain(secrets("greedy", 55));
@@ -224,8 +224,8 @@ fn a_namespace_with_too_many_keys_takes_no_room_of_others() {
             told.insert((object.namespace.to_string(), object.name.to_string()));
         }
     }
-    assert_eq!(told.iter().filter(|(namespace, _)| namespace == "greedy").count(), 1_200);
-    assert_eq!(told.len(), 1_201, "and the host whose own keys are too many: {told:?}");
+    assert_eq!(told.iter().filter(|(namespace, _)| namespace == "greedy").count(), 1_600);
+    assert_eq!(told.len(), 1_601, "and the host whose own keys are too many: {told:?}");
     assert!(told.contains(&("many".to_owned(), "h0".to_owned())));
     let slots =
         output.xds.upserts.iter().filter(|it| it.kind == Kind::Extension && it.name.contains(":ingress_https/"));
@@ -236,7 +236,7 @@ fn a_namespace_with_too_many_keys_takes_no_room_of_others() {
         all += text.matches("unused").count();
         modest += text.matches("\"kid\":\"modest\"").count();
     }
-    assert_eq!((all, modest), (1_221, 20 * 10), "every provider is there, and the modest have their keys");
+    assert_eq!((all, modest), (1_621, 20 * 10), "every provider is there, and the modest have their keys");
 
     // When the greedy have less, they have their keys.
     for object in secrets("greedy", 20) {

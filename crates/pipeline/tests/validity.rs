@@ -282,8 +282,9 @@ fn a_crl_is_told_before_it_ends_and_when_it_has_ended_and_nothing_is_sent() {
 fn a_client_ca_is_told_before_it_expires_and_when_it_has_and_nothing_is_sent() {
     let ca = Ca::new("clients");
     let (now, day) = (i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap(), 86_400);
+    // All of them count from one time: a bundle that is made later must not end later.
+    let time = SystemTime::now();
     let until = |days: u64| {
-        let time = SystemTime::now();
         ca.leaf("ca").valid(time - Duration::from_secs(86_400), time + Duration::from_secs(days * 86_400)).make()
     };
     let mut pipeline = Pipeline::new(&Settings::default());

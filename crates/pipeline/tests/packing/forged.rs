@@ -4,8 +4,8 @@
 //! with the connection manager of such a chain.
 
 use super::requests::TURN;
-use super::world::{World, ingress, service, slots};
-use envoy::listener::{self, connection::connection_manager};
+use super::world::{World, ingress, service, slots_of_chain};
+use envoy::listener::{self, connection::connection_manager, jwt::HttpChainId};
 use envoy_api::{
     Message, any,
     envoy::{
@@ -75,7 +75,8 @@ async fn without_a_server_name_the_one_that_a_client_wrote_is_not_left() {
         config_type: Some(ConfigType::TypedConfig(any(&manager))),
     }];
     let resource = xds::Resource::new(xds::Kind::Listener, "open", message.encode_to_vec());
-    let upserts = slots(&port.id).into_iter().chain([resource]).collect();
+    let slots = slots_of_chain(&port.id, &HttpChainId::Tls(chain));
+    let upserts = slots.into_iter().chain([resource]).collect();
     let changes = xds::Changes { upserts, removes: Vec::new() };
     world.proxy.publish(changes).await.unwrap();
     let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).host("a.example.com");

@@ -57,6 +57,11 @@ impl World {
 
 /// The slots of a plaintext port, all of which are empty: a listener waits for them.
 pub fn slots(port: &PortId) -> Vec<xds::Resource> {
+    slots_of_chain(port, &HttpChainId::Plaintext(port.clone()))
+}
+
+/// The slots of a port that has one filter chain.
+pub fn slots_of_chain(port: &PortId, chain: &HttpChainId) -> Vec<xds::Resource> {
     let slot = |slot: Slot| {
         let body = slot.empty(port).encode_to_vec();
         xds::Resource::new(xds::Kind::Extension, envoy::name::slot(port, slot), body)
@@ -65,7 +70,7 @@ pub fn slots(port: &PortId) -> Vec<xds::Resource> {
         let body = jwt::filled(&name, []).encode_to_vec();
         xds::Resource::new(xds::Kind::Extension, name, body)
     };
-    let jwt = HttpChainId::Plaintext(port.clone()).slot_names().into_iter().map(verification);
+    let jwt = chain.slot_names().into_iter().map(verification);
     Slot::ALL.map(slot).into_iter().chain(jwt).collect()
 }
 
