@@ -255,7 +255,7 @@ async fn clients_that_stay_are_not_waited_for_for_ever() {
     let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=100ms", "--timeout=1s"]);
     let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
     assert!(ended.success() && file.exists(), "{}", shutdown.log().text());
-    assert!(shutdown.log().text().contains("1 connections did not close in 1s"), "{}", shutdown.log().text());
+    assert!(shutdown.log().text().contains("1 connections did not close within 1s"), "{}", shutdown.log().text());
     assert!(client.is_open());
 }
 
