@@ -1,8 +1,8 @@
 //! The names that objects can have in Kubernetes.
 //!
 //! Whoever refers to an object writes any text. What cannot be a name is refused here, at the border, so that the API server
-//! is never asked for it. In files nobody has checked the names of objects either ([`refusal`]): they become names of Envoy's resources and stand
-//! in logs.
+//! is never asked for it. In files nobody has checked the names of objects either ([`refusal`]): they become names of Envoy's
+//! resources and stand in logs.
 
 use crate::{Kind, ObjectRef, kind};
 
