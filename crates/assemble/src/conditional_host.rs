@@ -187,7 +187,7 @@ mod tests {
         let hosts: Vec<_> =
             (0..=MOST_HOSTS).map(|at| host(&format!("{at:03}"), at as i64, suffix(&format!("{at}.test")))).collect();
         let many: Vec<_> = (0..MOST_ROUTES).map(|at| route("many", 1, &format!("= /{at}"))).collect();
-        let parts: Vec<_> = hosts.iter().enumerate().map(|(at, host)| {
+        let parts = hosts.iter().enumerate().map(|(at, host)| {
             let routes = if at == 1 { &many[..] } else { &[][..] };
             (host, assemble(host, Some([routes])))
         });

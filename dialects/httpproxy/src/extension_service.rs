@@ -120,7 +120,7 @@ impl<V: ExtensionView> Reading<'_, V> {
     fn client_certificate(&mut self, protocol: Protocol) -> Result<Option<ObjectRef>, Rejection> {
         let Some(certificate) = self.certificate.filter(|_| protocol.is_tls()) else { return Ok(None) };
         let found = self.view.has_certificate(certificate);
-        let found = found.as_ref().map(|found| found.as_ref().map(|()| ()));
+        let found = found.as_ref().map(|found| found.as_ref().copied());
         let presentable = resolve::presentable(certificate, found);
         presentable.map_err(|no| Rejection::resolved(no, spec("protocol")))?;
         Ok(Some(certificate.clone()))

@@ -213,10 +213,9 @@ async fn too_late(client: &kube::Client) {
         (EMISSARY, "Host", "hosts", json!({ "hostname": "brief.example.com" })),
         (EMISSARY, "Mapping", "mappings", json!({ "hostname": "brief.example.com", "prefix": "/", "service": "none" })),
     ];
-    for (stable, alpha) in [
-        ("projectcontour.io/v1", "projectcontour.io/v1alpha1"),
-        ("projectsesame.io/v1", "projectsesame.io/v1alpha1"),
-    ] {
+    for (stable, alpha) in
+        [("projectcontour.io/v1", "projectcontour.io/v1alpha1"), ("projectsesame.io/v1", "projectsesame.io/v1alpha1")]
+    {
         let proxy = json!({ "virtualhost": { "fqdn": "brief.example.com" } });
         let delegation = json!({ "delegations": [{ "secretName": "none", "targetNamespaces": ["*"] }] });
         let extension = json!({ "services": [{ "name": "none", "port": 80 }] });
