@@ -412,14 +412,16 @@ fn named(dice: &mut Dice, kind: &str, number: usize, spec: &Value) -> Object {
 /// What makes the specification of an object.
 type MakeSpec = fn(&mut Dice, usize) -> Value;
 
-fn batch(dice: &mut Dice) -> Vec<Object> {
+/// The objects of a batch. An AuthService that cannot be used closes all Mappings that do not bypass it, so every other batch has none.
+fn batch(dice: &mut Dice, number: u64) -> Vec<Object> {
+    let auth_services = if number.is_multiple_of(2) { AUTH_SERVICES } else { 0 };
     let mut all = Vec::new();
     let kinds: [(&str, usize, MakeSpec); 9] = [
         ("Mapping", MAPPINGS, mapping),
         ("Host", HOSTS, host),
         ("Listener", LISTENERS, listener),
         ("Module", 1, module),
-        ("AuthService", AUTH_SERVICES, auth_service),
+        ("AuthService", auth_services, auth_service),
         ("RateLimitService", 1, rate_limit_service),
         ("TracingService", 1, tracing_service),
         ("LogService", LOG_SERVICES, log_service),
@@ -498,7 +500,7 @@ async fn load(name: &str, packing: Packing) {
     for number in 0..BATCHES {
         let mut dice = Dice::new(seed(), number);
         let mut pipeline = Pipeline::new(&settings);
-        for object in kept.iter().cloned().chain(batch(&mut dice)) {
+        for object in kept.iter().cloned().chain(batch(&mut dice, number)) {
             pipeline.put(&object.key(), Some(object));
         }
         let output = pipeline.settle();
@@ -513,7 +515,6 @@ async fn load(name: &str, packing: Packing) {
             *told.entry(verdict.code.to_string()).or_default() += 1;
         }
         println!("batch {number}: {fine} are fine as they are; {hosts} hosts; {told:?}");
-        // An AuthService that cannot be used closes all Mappings that do not bypass it.
         let is_closed = told.get("SES9202").is_some_and(|closed| *closed > MAPPINGS / 2);
         open += u64::from(!is_closed);
         let is_telling = hosts > HOSTS / 2 && (is_closed || fine > MAPPINGS / 10);
@@ -523,5 +524,5 @@ async fn load(name: &str, packing: Packing) {
             Client::new(SocketAddr::new(address.into(), 8080)).host("good.example.org").get("/").await.unwrap();
         assert_eq!((answer.status.as_u16(), answer.backend()), (200, Some("good/good")));
     }
-    assert!(open > BATCHES / 2, "only {open} batches are open: the test shows little");
+    assert!(open >= BATCHES / 2, "only {open} batches are open: the test shows little");
 }
