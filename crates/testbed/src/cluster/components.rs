@@ -152,8 +152,13 @@ fn join(node: &mut Node, site: &NodeNetwork<'_>, api: &ApiServer, cgroup: &str) 
     node.join(site, &credentials, cgroup)
 }
 
+/// For how long nobody has to hear of a node before its pods count as not ready: longer than any test takes the API server away.
+/// With the default of 50 s the controller, whose last news are from before, takes all endpoints away when the API server is back.
+const NODE_GRACE: &str = "15m";
+
 async fn start_controllers(api: &ApiServer, state: &StateDir) -> Result<(), Error> {
     let controllers = Controllers::all()
+        .flag("node-monitor-grace-period", NODE_GRACE)
         .flag("use-service-account-credentials", "true")
         .flag("flex-volume-plugin-dir", state.path().join("volume-plugins").display().to_string());
     Ok(api.start_controllers(controllers).await?)
