@@ -197,7 +197,7 @@ async fn commands_add_up_what_replicas_say_and_print_no_secret() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_cluster_rights_or_sesame_errors_say_what_is_missing() {
     let nowhere = sesame(&["status"]).await.expect(2).err;
-    assert!(nowhere.starts_with("error[SES1011]: there is no way to a cluster: there is no kubeconfig"), "{nowhere}");
+    assert!(nowhere.starts_with("error[SES1011]: there is no way to a cluster: no kubeconfig was found"), "{nowhere}");
     let missing = sesame(&["status", "--kubeconfig", "/nonexistent/config"]).await.expect(2).err;
     assert!(missing.contains("the kubeconfig /nonexistent/config cannot be used"), "{missing}");
 
