@@ -66,7 +66,7 @@ async fn what_is_too_large_is_withheld_and_told_and_everybody_else_is_served() {
 async fn a_replica_that_cannot_send_its_listeners_is_not_ready_and_says_why() {
     let bed = Bed::start().await;
     let address = testbed::Net::here().unwrap().address();
-    let replica = bed.replica_at("sesame-0", address, &[("table-bytes", "3000")]).await;
+    let replica = bed.replica_at("sesame-0", address, &[("table-bytes", "7000")]).await;
     let look = async || match replica.page("/readyz").await {
         Ok((503, text)) if text.contains("the first build (listener ingress_http is withheld") => Ok(()),
         other => Err(format!("{other:?}")),
