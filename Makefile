@@ -35,7 +35,7 @@ differential: rust ## the same objects by Emissary's own compiler and by Sesame,
 	@cargo build -q -p differential
 	@tools/sandbox -- $${CARGO_TARGET_DIR:-target}/debug/differential $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED)) $(DIFFERENTIAL)
 
-# SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  PROXIES=1000,10000 (HTTPProxies)  PROTECTED=10000 (a third of them protected)  ROUTES=1000,10000 (HTTPRoutes, beside Ingresses)  MAPPINGS=1000,10000 (Emissary's, beside Ingresses)  FORCE=1 (busy machine)
+# SIZES=1000,10000  PEERS=1 (Contour, too)  CERTS=1000,10000 (a certificate for each host)  PROXIES=1000,10000 (HTTPProxies)  PROTECTED=10000 (a third of them protected)  ROUTES=1000,10000 (HTTPRoutes, beside Ingresses)  MAPPINGS=1000,10000 (Emissary's, beside Ingresses; BENCH='--mapping-shape own' or every: as many Hosts)  FORCE=1 (busy machine)
 # HOSTILE=1 (one tenant's attacks instead)  ATTACKS=large-root,hung-get (only these)
 # MARKDOWN=1 (tables for docs/benchmarks.md)  BENCH='--samples 10 --serve=…' (anything else that `bench --help` lists)
 QUICK = $${CARGO_TARGET_DIR:-target}/quick-release

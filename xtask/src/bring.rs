@@ -67,12 +67,12 @@ struct Missing<'a> {
 
 /// What some names stand for.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct Selection<'a> {
     parts: Vec<&'a Part>,
     system: bool,
 }
 
-fn choose<'a>(pins: &'a Pins, names: &[String]) -> Result<Wanted<'a>> {
+fn choose<'a>(pins: &'a Pins, names: &[String]) -> Result<Selection<'a>> {
     let groups = pins.groups();
     if let Some(unknown) = names.iter().find(|name| pins.part(name).is_none() && !groups.contains(&name.as_str())) {
         let parts: Vec<&str> = pins.parts.iter().map(|part| part.name.as_str()).collect();
@@ -80,7 +80,7 @@ fn choose<'a>(pins: &'a Pins, names: &[String]) -> Result<Wanted<'a>> {
     }
     let all = names.is_empty();
     let named = |part: &Part| names.iter().any(|name| *name == part.name || part.groups.contains(name));
-    Ok(Wanted {
+    Ok(Selection {
         parts: pins.parts.iter().filter(|part| all || named(part)).collect(),
         system: all || pins.system.groups.iter().any(|group| names.contains(group)),
     })

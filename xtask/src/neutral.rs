@@ -1,8 +1,9 @@
-//! Neutral crates name no dialect's kind: what they do holds for any, so that a new dialect changes none of them.
+//! Neutral crates name no dialect's kind, field or reason: what they do holds for any, so that a new dialect changes none of them.
 //!
-//! In: the [table of kinds](kinds::kind) and the sources of the neutral crates. Out: every line that names a kind of a dialect,
-//! as manifests, types, constants or files call it, in code or in comments. Tests may name any kind as a specimen. Files that
-//! have to name some are [listed](EXCEPTIONS) with the reason; an exception that is no longer needed is an error as well.
+//! In: the [table of kinds](kinds::kind), the reasons in the sources of the dialects, and the sources of the neutral crates. Out: every
+//! line that names a kind of a dialect, as manifests, types, constants or files call it, one of its [fields](FIELDS), or a reason
+//! of its conditions, in code or in comments. Tests may name any kind as a specimen. Files that have to name some are
+//! [listed](EXCEPTIONS) with the reason; an exception that is no longer needed is an error as well.
 
 use std::{
     fs,
@@ -16,7 +17,43 @@ use kinds::Kind;
 const CRATES: [&str; 8] = ["object-ref", "model", "engine", "assemble", "envoy", "xds", "status", "source"];
 
 /// Fields that only one dialect has, in words that nobody else uses.
-const FIELDS: [&str; 4] = ["permitInsecure", "tcpproxy", "virtualhost", "ingressClassName"];
+const FIELDS: [&str; 31] = [
+    // HTTPProxy
+    "permitInsecure",
+    "tcpproxy",
+    "virtualhost",
+    "enableFallbackCertificate",
+    "ipAllowPolicy",
+    "ipDenyPolicy",
+    "rateLimitPolicy",
+    "pathRewritePolicy",
+    "requestHeadersPolicy",
+    "responseHeadersPolicy",
+    "loadBalancerPolicy",
+    "healthCheckPolicy",
+    "timeoutPolicy",
+    "cookieRewritePolicies",
+    "authPolicy",
+    "jwtVerificationPolicy",
+    // Ingress
+    "ingressClassName",
+    "pathType",
+    "defaultBackend",
+    // Gateway API
+    "gatewayClassName",
+    "parentRefs",
+    "backendRefs",
+    "certificateRefs",
+    "sectionName",
+    "allowedRoutes",
+    // Emissary
+    "ambassador_id",
+    "bypass_auth",
+    "mappingSelector",
+    "tlsSecret",
+    "acmeProvider",
+    "prefix_regex",
+];
 
 /// Names that begin as a kind's does and are none: an API as a whole, and a condition of Envoy's retries.
 const NO_KINDS: [&str; 2] = ["Gateway API", "GatewayError"];
@@ -25,20 +62,26 @@ const NO_KINDS: [&str; 2] = ["Gateway API", "GatewayError"];
 const COMMON: [&str; 6] = ["Host", "Listener", "Mapping", "Module", "RateLimitService", "TLSContext"];
 
 /// Files that name a dialect's kind, and why.
-const EXCEPTIONS: [(&str, &str); 2] = [
-    ("model/src/code.rs", "the one table of error codes says in words what each is about"),
-    ("xds/src/identity.rs", "to be rows of settings: what the shared fleet serves"),
-];
+const EXCEPTIONS: [(&str, &str); 1] =
+    [("model/src/code.rs", "the one table of error codes says in words what each is about")];
 
-/// Says which lines name a dialect's kind.
+/// Says which lines name a dialect's kind, field or reason.
 pub fn run() -> Result<()> {
-    let findings = findings(&crate::root().join("crates"))?;
-    ensure!(findings.is_empty(), "neutral crates name a dialect's kind:\n{}", findings.join("\n"));
+    let findings = findings(crate::root())?;
+    ensure!(findings.is_empty(), "neutral crates name a dialect's kind, field or reason:\n{}", findings.join("\n"));
     Ok(())
 }
 
-fn findings(crates: &Path) -> Result<Vec<String>> {
-    let words: Vec<String> = kinds::kind::ALL.iter().copied().filter(is_dialects).flat_map(words).collect();
+fn findings(root: &Path) -> Result<Vec<String>> {
+    let crates = &root.join("crates");
+    let mut words: Vec<String> = kinds::kind::ALL.iter().copied().filter(is_dialects).flat_map(words).collect();
+    words.extend(FIELDS.map(ToOwned::to_owned));
+    for file in sources(&root.join("dialects"))? {
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        words.extend(reasons(untested(&text)));
+    }
+    words.sort();
+    words.dedup();
     let mut found = Vec::new();
     for name in CRATES {
         for file in sources(&crates.join(name).join("src"))? {
@@ -95,13 +138,28 @@ fn parts(name: &str) -> Vec<&str> {
     starts.windows(2).map(|bounds| &name[bounds[0]..bounds[1]]).collect()
 }
 
+/// What a file has before its tests.
+fn untested(text: &str) -> &str {
+    text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text)
+}
+
+/// The reasons and types of conditions in a text, with their quotation marks: words of several parts such as `"RefNotPermitted"`.
+fn reasons(text: &str) -> impl Iterator<Item = String> {
+    let is_reason = |word: &&str| {
+        word.chars().all(|c| c.is_ascii_alphabetic()) && word.starts_with(char::is_uppercase) && parts(word).len() > 1
+    };
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| line.split('"').skip(1).step_by(2))
+        .filter(is_reason)
+        .map(|word| format!("\"{word}\""))
+}
+
 /// The lines outside tests that have one of the words, with the word.
 fn lines<'t>(text: &'t str, words: &'t [String]) -> impl Iterator<Item = (usize, &'t str)> {
-    let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or(text);
-    code.lines().enumerate().filter_map(|(index, line)| {
+    untested(text).lines().enumerate().filter_map(|(index, line)| {
         let line = NO_KINDS.iter().fold(line.to_owned(), |line, name| line.replace(name, ""));
-        let words = words.iter().map(String::as_str).chain(FIELDS);
-        Some((index + 1, words.into_iter().find(|word| line.contains(word))?))
+        Some((index + 1, words.iter().map(String::as_str).find(|word| line.contains(word))?))
     })
 }
 
@@ -128,7 +186,7 @@ mod tests {
 
     #[test]
     fn neutral_crates_name_no_dialects_kind() {
-        let found = findings(&crate::root().join("crates")).expect("the sources can be read");
+        let found = findings(crate::root()).expect("the sources can be read");
         assert!(found.is_empty(), "{}", found.join("\n"));
     }
 
@@ -142,11 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn reasons_are_words_of_several_parts() {
+        let text =
+            "// \"NotThis\"\nconst A: &str = \"RefNotPermitted\";\nf(\"True\", \"two words\", \"NoMatchingParent\");";
+        assert_eq!(reasons(text).collect::<Vec<_>>(), ["\"RefNotPermitted\"", "\"NoMatchingParent\""]);
+    }
+
+    #[test]
     fn tests_and_the_names_of_listeners_are_passed_over() {
         let text = "let a = ListenerId(\"ingress_http\");\n/// An Ingress.\nfn b() {}\n\n#[cfg(test)]\nmod tests {\n    Ingress\n}\n";
         let words = words(kind::INGRESS);
         assert_eq!(lines(text, &words).collect::<Vec<_>>(), [(2, "Ingress")]);
-        assert_eq!(lines("    field == \"permitInsecure\"", &words).count(), 1);
         let words = super::words(kind::GATEWAY);
         let text = "/// As in Gateway API.\n/// Of a Gateway.\nGatewayError,\n/// A Gateway of Gateway API.\n";
         assert_eq!(lines(text, &words).map(|(line, _)| line).collect::<Vec<_>>(), [2, 4]);

@@ -15,7 +15,16 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// What has to be done before this replica is ready. Clones are handles of the same one.
 #[derive(Clone, Default)]
-pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, Option<String>>>>, Arc<Mutex<Vec<Check>>>);
+pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, Waiting>>>, Arc<Mutex<Vec<Check>>>);
+
+/// What a task waits for.
+#[derive(Default)]
+struct Waiting {
+    /// What was said last.
+    said: Option<String>,
+    /// Who is asked where nothing was said.
+    asked: Option<Check>,
+}
 
 /// Says what a replica that was ready waits for, if anything.
 type Check = Box<dyn Fn() -> Option<String> + Send>;
@@ -33,16 +42,25 @@ impl Readiness {
 
     /// Names something that has to be done first.
     pub fn task(&self, name: &'static str) -> Task {
-        self.0.lock().insert(name, None);
+        self.0.lock().insert(name, Waiting::default());
+        Task { name, readiness: self.clone() }
+    }
+
+    /// Names something that has to be done first, and whom to ask what it waits for while [nothing is said](Task::waits).
+    pub fn task_that_waits(&self, name: &'static str, asked: impl Fn() -> Option<String> + Send + 'static) -> Task {
+        self.0.lock().insert(name, Waiting { said: None, asked: Some(Box::new(asked)) });
         Task { name, readiness: self.clone() }
     }
 
     /// What is still to be done, and why it is not where that was said; nothing when ready.
     pub fn pending(&self) -> Vec<String> {
         let pending = self.0.lock();
-        let line = |(name, why): (&&str, &Option<String>)| match why {
-            Some(why) => format!("{name} ({why})"),
-            None => (*name).to_owned(),
+        let line = |(name, waiting): (&&str, &Waiting)| {
+            let asked = || waiting.asked.as_ref().and_then(|asked| asked());
+            match waiting.said.clone().or_else(asked) {
+                Some(why) => format!("{name} ({why})"),
+                None => (*name).to_owned(),
+            }
         };
         let checks = self.1.lock();
         pending.iter().map(line).chain(checks.iter().filter_map(|check| check())).collect()
@@ -77,7 +95,7 @@ pub struct Task {
 impl Task {
     /// Says what it waits for, if anything is known.
     pub fn waits(&self, why: Option<String>) {
-        self.readiness.0.lock().insert(self.name, why);
+        self.readiness.0.lock().entry(self.name).or_default().said = why;
     }
 
     /// It is done.

@@ -12,7 +12,8 @@ impl Tls {
     /// Reads the files for the first time.
     pub fn load(files: PemFiles) -> Result<Self, TlsError> {
         let paths = files.paths();
-        let read = move || Ok(Arc::new(files.server(Clients::Certificate, &[&TLS13, &TLS12], &["h2", "http/1.1"])?));
+        let read =
+            move || Ok(Arc::new(files.server(&[], Clients::Certificate, &[&TLS13, &TLS12], &["h2", "http/1.1"])?));
         Reloaded::load("metrics", paths, read).map(Self)
     }
 

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use engine::{Derived, Engine, Input, Pipeline, Reads, Table};
 use envoy_api::Message;
-use envoy_api::envoy::config::core::v3::{DataSource, data_source::Specifier};
+use envoy_api::envoy::config::core::v3::{DataSource, TypedExtensionConfig, data_source::Specifier};
 use envoy_api::envoy::config::route::v3::{
     DirectResponseAction, Route, RouteConfiguration, RouteMatch, ScopedRouteConfiguration, VirtualHost,
     route::Action,
@@ -19,6 +19,7 @@ use envoy_api::envoy::config::route::v3::{
         key::{Fragment, fragment},
     },
 };
+use envoy_api::envoy::extensions::filters::network::tcp_proxy::v3::{TcpProxy, tcp_proxy::ClusterSpecifier};
 use envoy_api::envoy::extensions::transport_sockets::tls::v3::{Secret, TlsCertificate, secret};
 use http_body_util::BodyExt;
 use model::{Code, ObjectRef, Verdict};
@@ -103,15 +104,17 @@ fn replica() -> Replica {
 #[tokio::test]
 async fn alive_at_once_and_ready_when_everything_is_done() {
     let readiness = Readiness::default();
-    let (build, listener) = (readiness.task("the first build"), readiness.task("the xDS listener"));
+    let build = readiness.task_that_waits("the first build", || Some("the list of Services".to_owned()));
+    let listener = readiness.task("the xDS listener");
     let router = admin::health(&readiness);
     for path in ["/healthz", "/health"] {
         assert_eq!(ask(&router, "GET", path, "").await, (StatusCode::OK, "ok\n".to_owned()));
     }
-    let waiting = "waiting for the first build, the xDS listener\n".to_owned();
+    let waiting = "waiting for the first build (the list of Services), the xDS listener\n".to_owned();
     assert_eq!(ask(&router, "GET", "/readyz", "").await, (StatusCode::SERVICE_UNAVAILABLE, waiting));
     listener.done();
-    let waiting = "waiting for the first build\n".to_owned();
+    build.waits(Some("Secret default/a".to_owned()));
+    let waiting = "waiting for the first build (Secret default/a)\n".to_owned();
     assert_eq!(ask(&router, "GET", "/readyz", "").await, (StatusCode::SERVICE_UNAVAILABLE, waiting));
     build.done();
     assert_eq!(ask(&router, "GET", "/readyz", "").await, (StatusCode::OK, "ok\n".to_owned()));
@@ -381,6 +384,56 @@ async fn a_host_and_an_object_have_a_page_with_routes_verdicts_and_clients() {
     let html = String::from_utf8(html.to_vec()).unwrap();
     assert!(html.starts_with("<!doctype html>") && html.contains("there is no Service &lt;gone&gt;"), "{html}");
     assert!(!html.contains("<script"), "{html}");
+}
+
+/// Connections and datagrams that are passed on have no virtual host.
+#[tokio::test]
+async fn what_is_passed_on_is_shown_by_host_and_by_object() {
+    let (mut recorder, board) = admin::board();
+    let (server, _) = world().await;
+    let subject = |kind, name: &str| ObjectRef::new(kind, "shop", name);
+    let tcp = |name: &str, object: ObjectRef| {
+        let cluster = ClusterSpecifier::Cluster("shop/db/5432".to_owned());
+        let proxy = TcpProxy { cluster_specifier: Some(cluster), ..Default::default() };
+        let config = TypedExtensionConfig { name: name.to_owned(), typed_config: Some(envoy_api::any(&proxy)) };
+        Resource::new(Kind::Extension, name, config.encode_to_vec()).from_origin(Arc::new(object))
+    };
+    let upserts = vec![
+        tcp("tcp:ingress_https/db.example.com", subject(kinds::kind::CONTOUR_HTTP_PROXY, "db")),
+        tcp("tcp:gateway/shop/web/tls/*.example.com", subject(kinds::kind::TLS_ROUTE, "wide")),
+        tcp("tcp-listener:gateway/shop/web/sql", subject(kinds::kind::TCP_ROUTE, "sql")),
+        Resource::new(Kind::Cluster, "udp:gateway/shop/web/dns", Vec::new())
+            .from_origin(Arc::new(subject(kinds::kind::UDP_ROUTE, "dns"))),
+    ];
+    server.publish(Batch { fleet: Fleet::Shared, changes: Changes { upserts, removes: vec![] } }).unwrap();
+    let web = subject(kinds::kind::CONTOUR_HTTP_PROXY, "web");
+    let text = "Secret shop/gone does not exist";
+    let missing = Verdict::new(Code::SecretNotFound, web.at("spec.virtualhost.tls.secretName"), text);
+    note(&mut recorder, &engine(), &[(web, Some(Arc::new(vec![missing])))]);
+    let router = debug_of(board, server, None);
+
+    let page = json(&router, "/debug/host?name=db.example.com").await;
+    let found = |page: &Value| -> Vec<(String, String)> {
+        let served = page["served"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        served.map(|site| (text(&site["listener"]), text(&site["routes"][0]["route"]))).collect()
+    };
+    let expected = [("gateway/shop/web/tls", "TLSRoute shop/wide"), ("ingress_https", "HTTPProxy shop/db")];
+    assert_eq!(found(&page), expected.map(|(listener, route)| (listener.to_owned(), route.to_owned())));
+    assert_eq!(page["owners"], serde_json::json!(["HTTPProxy shop/db", "TLSRoute shop/wide"]));
+    assert_eq!(page["served"][1]["routes"][0]["action"]["tcp_proxy"]["cluster"], "shop/db/5432");
+    for (kind, name, listener) in [
+        ("HTTPProxy", "db", "ingress_https"),
+        ("TLSRoute", "wide", "gateway/shop/web/tls"),
+        ("TCPRoute", "sql", "gateway/shop/web/sql"),
+        ("UDPRoute", "dns", "gateway/shop/web/dns"),
+    ] {
+        let page = json(&router, &format!("/debug/object?kind={kind}&namespace=shop&name={name}")).await;
+        assert_eq!(found(&page), [(listener.to_owned(), format!("{kind} shop/{name}"))], "{page}");
+    }
+    let page = json(&router, "/debug/certificates").await;
+    assert_eq!((&page["missing_count"], &page["missing"][0]["name"]), (&1.into(), &"web".into()));
+    assert_eq!((&page["missing"][0]["code"], &page["missing"][0]["message"]), (&"SES3101".into(), &text.into()));
 }
 
 #[tokio::test]

@@ -29,13 +29,17 @@ pub enum Reason {
     OtherNamespace,
     /// It cannot have its share beside others, in the words of the dialect.
     Split(Code, Box<str>),
+    /// It has not lost: it has a share of requests of another namespace, of which both sides are told.
+    Share,
+    /// It has not lost: its backend gets copies of requests of another namespace, of which both sides are told.
+    Copies,
 }
 
 impl Reason {
     /// What is added to the sentence that says which route is served.
     pub fn text(&self) -> &'static str {
         match self {
-            Self::Precedence | Self::Split(..) => "",
+            Self::Precedence | Self::Split(..) | Self::Share | Self::Copies => "",
             Self::OtherSettings => "; they cannot be combined: only their backends may differ",
             Self::SharesExceeded => "; they cannot be combined: the shares add up to more than 100 percent",
             Self::OtherNamespace => "; they cannot be combined: they are in different namespaces",

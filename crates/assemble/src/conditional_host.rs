@@ -86,12 +86,12 @@ pub fn insert(mut parts: Vec<(&ConditionalHost, &Assembled)>, around: &mut Assem
     parts.sort_by(|(a, _), (b, _)| (&a.precedence, &a.origin).cmp(&(&b.precedence, &b.origin)));
     let host: &Host = &around.host.host;
     let mut lost = Vec::new();
-    let mut tell = |part: &ConditionalHost, why: String| {
+    let mut report = |part: &ConditionalHost, why: String| {
         let why = format!("host {host}: {why}");
         lost.push(Verdict::new(Code::SharedRoutesLimit, part.origin.clone(), why));
     };
     for (part, _) in parts.split_off(parts.len().min(MOST_HOSTS)) {
-        tell(part, format!("at most {MOST_HOSTS} hosts with part of a name or a port are served"));
+        report(part, format!("at most {MOST_HOSTS} hosts with part of a name or a port are served"));
     }
     let mut left = MOST_ROUTES;
     let mut served: Vec<(&ConditionalHost, Vec<Arc<Route>>)> = Vec::with_capacity(parts.len());
@@ -103,7 +103,10 @@ pub fn insert(mut parts: Vec<(&ConditionalHost, &Assembled)>, around: &mut Assem
                 served.push((part, routes.clone()));
             }
             None => {
-                tell(part, format!("hosts with part of a name or a port have more than {MOST_ROUTES} routes together"));
+                report(
+                    part,
+                    format!("hosts with part of a name or a port have more than {MOST_ROUTES} routes together"),
+                );
                 served.push((part, vec![closing(part, DirectResponse::unavailable())]));
             }
         }

@@ -9,6 +9,7 @@
 //! routes of the [catch-all](catch_all) in wildcard hosts and of [wider hosts](wider_hosts) in narrower ones, the [certificate of a wildcard](wildcard_certificate) for hosts below
 //! it, routes that are [shared](shared_routes) by many hosts, and hosts that are [parts](conditional_host) of others.
 
+mod between_dialects;
 pub mod catch_all;
 pub mod combine;
 pub mod conditional_host;

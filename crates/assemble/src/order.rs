@@ -113,6 +113,15 @@ pub fn by_match(host: &Host, a: &Route, b: &Route) -> Ordering {
     }
 }
 
+/// The same, where a condition about the host that every request for this host fulfils makes no difference.
+pub fn by_requests(host: &Host, a: &Route, b: &Route) -> Ordering {
+    let of_host = |route: &Route| route.conditions.host.clone().filter(|condition| !condition.is_implied(host));
+    let key = |route: &Route| (of_host(route), matches!(host, Host::Wildcard(_)).then_some(route.depth));
+    let by_conditions =
+        || (&a.conditions.headers, &a.conditions.query).cmp(&(&b.conditions.headers, &b.conditions.query));
+    a.path.cmp(&b.path).then_with(by_conditions).then_with(|| key(a).cmp(&key(b)))
+}
+
 /// How long the text is that the path is compared with besides: a condition about it makes the path more specific.
 fn path_condition(route: &Route) -> usize {
     let about_path = route.conditions.headers.iter().filter(|header| header.name.as_str() == ":path");

@@ -7,7 +7,8 @@
 //! such a route adds the condition that tells the names apart. What a host does with requests that did not come over HTTPS is a part of
 //! its selection, so a redirect is made once for all hosts that have it in common.
 //!
-//! Hosts times routes is a product, so it is bounded: the routes that come first by precedence are served, the others are told.
+//! Hosts times routes is a product, so it is bounded: the routes that come first by precedence are served, the others are told. Where
+//! hosts share one list of routes, the list is sent once, and all that each host costs is the references in its own list.
 
 use model::{
     Code, HeaderName, Host, Route, Verdict,
@@ -22,8 +23,11 @@ use std::{collections::BTreeSet, sync::Arc};
 /// The most routes that a selection gives to a host.
 pub const MOST_IN_HOST: usize = 10_000;
 
-/// The most routes that a selection gives to all its hosts together.
+/// The most routes that a selection gives to all its hosts together that each have a list of their own.
 pub const MOST_TOGETHER: usize = 1_000_000;
+
+/// The most references to routes that a selection gives to all its hosts together.
+pub const MOST_REFERENCES: usize = 10_000_000;
 
 /// The host names of shared routes, as a host looks for them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +90,23 @@ pub fn keys(shared: &SharedRoutes) -> Vec<SharedKey> {
     names.iter().flat_map(|names| labels().map(|label| (shared.pool.clone(), names.clone(), label))).collect()
 }
 
+/// The hosts that have a selection in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// How many there are, on all listeners.
+    pub count: usize,
+    /// How many of these share a list of routes with others.
+    pub sharing: usize,
+}
+
+impl Hosts {
+    /// How many routes each of them may have.
+    fn limit(self) -> usize {
+        let own = self.count.saturating_sub(self.sharing);
+        MOST_IN_HOST.min(MOST_TOGETHER / own.max(1)).min(MOST_REFERENCES / self.count.max(1))
+    }
+}
+
 /// What is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selected {
@@ -95,10 +116,10 @@ pub struct Selected {
     pub lost: Vec<Verdict>,
 }
 
-/// What a selection, which so many hosts have in common, gets of the shared routes that were found for its key.
+/// What a selection, which these hosts have in common, gets of the shared routes that were found for its key.
 pub fn select<'s>(
     selection: &Selection,
-    hosts: usize,
+    hosts: Hosts,
     found: impl IntoIterator<Item = &'s SharedRoutes>,
 ) -> Option<Selected> {
     let is_selected =
@@ -106,14 +127,16 @@ pub fn select<'s>(
     let routes = found.into_iter().filter(is_selected).flat_map(|shared| shared.routes.iter().cloned());
     let mut routes: Vec<_> = routes.collect();
     routes.sort_by(|a, b| (&a.precedence, &a.origin).cmp(&(&b.precedence, &b.origin)));
-    let limit = MOST_IN_HOST.min(MOST_TOGETHER / hosts.max(1));
+    let limit = hosts.limit();
     let mut lost = Vec::new();
     if routes.len() > limit {
         let count = routes.len();
         let left_out = routes.split_off(limit);
         let objects: BTreeSet<_> = left_out.iter().map(|route| &route.origin.object).collect();
         let why = format!(
-            "{count} routes are shared by {hosts} hosts, and {limit} are served: at most {MOST_IN_HOST} for a host and {MOST_TOGETHER} together"
+            "{count} routes are shared by {} hosts, and {limit} are served: at most {MOST_IN_HOST} for a host, {MOST_TOGETHER} together \
+             for hosts that have other routes, too, and {MOST_REFERENCES} together for all",
+            hosts.count
         );
         let verdict = |object: &model::ObjectRef| Verdict::new(Code::SharedRoutesLimit, object.at(""), why.clone());
         lost.extend(objects.into_iter().map(verdict));
@@ -186,6 +209,8 @@ mod tests {
     use model::{FleetId, ListenerId};
     use std::collections::BTreeMap;
 
+    const ONE: Hosts = Hosts { count: 1, sharing: 0 };
+
     fn labels(text: &str) -> Labels {
         Labels::new(text.split(',').filter(|label| !label.is_empty()).map(|label| {
             let (name, value) = label.split_once('=').unwrap();
@@ -217,7 +242,7 @@ mod tests {
         };
         let found: BTreeMap<SharedKey, &SharedRoutes> = keys(shared).into_iter().map(|key| (key, shared)).collect();
         let selected = Selection::of(&selector)
-            .filter_map(|selection| select(&selection, 1, found.get(&selection.key()).copied()))
+            .filter_map(|selection| select(&selection, ONE, found.get(&selection.key()).copied()))
             .count();
         assert!(selected <= 1, "{host} takes {shared:?} {selected} times");
         selected == 1
@@ -279,7 +304,7 @@ mod tests {
         all.routes = vec![route("a", 1, "p /a"), route("acme", 1, "p /.well-known/acme-challenge/")];
         let selected = |exposure| {
             let selection = Selection { pool: pool(), names: Names::At(Host::Any), labels: None, exposure };
-            let routes = select(&selection, 1, [&all]).map(|it| it.routes).unwrap_or_default();
+            let routes = select(&selection, ONE, [&all]).map(|it| it.routes).unwrap_or_default();
             let shown = routes.iter().map(|route| {
                 let action = match &route.action {
                     Action::Redirect(redirect) if redirect.is_to_https() => "redirected",
@@ -305,19 +330,23 @@ mod tests {
         let all = SharedRoutes { routes: many, ..shared(Some("*"), "") };
         let (names, exposure) = (Names::At(Host::Any), Exposure::All);
         let selection = Selection { pool: pool(), names, labels: None, exposure };
-        let served = |hosts| {
-            let selected = select(&selection, hosts, [&all]).unwrap();
+        let served = |count, sharing| {
+            let selected = select(&selection, Hosts { count, sharing }, [&all]).unwrap();
             let written = selected.routes.iter().filter(|route| !route.precedence.implied).count();
             assert_eq!(selected.routes.len(), written + 1, "and 503 for what is left out");
             (written, selected.lost)
         };
-        let (written, lost) = served(1);
+        let (written, lost) = served(1, 0);
         assert_eq!(written, MOST_IN_HOST);
         let told: Vec<_> = lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect();
         assert_eq!(told, [(&*name(MOST_IN_HOST), Code::SharedRoutesLimit)]);
-        let (written, lost) = served(10_000);
+        let (written, lost) = served(10_000, 0);
         assert_eq!((written, lost.len()), (100, MOST_IN_HOST + 1 - 100));
+        assert_eq!(served(1_000, 1_000).0, MOST_IN_HOST, "a list that all of them share");
+        assert_eq!(served(1_200, 1_000).0, 5_000, "and 200 lists of their own");
+        assert_eq!(served(2_000, 2_000).0, 5_000, "references are not for nothing");
         let fits = SharedRoutes { routes: all.routes[1..].to_vec(), ..all.clone() };
-        assert!(select(&selection, MOST_TOGETHER / MOST_IN_HOST, [&fits]).unwrap().lost.is_empty());
+        let hosts = Hosts { count: MOST_TOGETHER / MOST_IN_HOST, sharing: 0 };
+        assert!(select(&selection, hosts, [&fits]).unwrap().lost.is_empty());
     }
 }

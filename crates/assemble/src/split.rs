@@ -11,7 +11,7 @@ use model::{
     Route,
     route::{Action, Mirror, OnEqual, Precedence, Share, SplitMessages},
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// All requests.
 const ALL: u32 = 100;
@@ -47,7 +47,6 @@ pub fn split(routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reaso
 fn one_level(peers: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason)) -> (Vec<Arc<Route>>, bool) {
     let (mirrors, peers): (Vec<_>, Vec<_>) =
         peers.into_iter().partition(|route| matches!(route.precedence.on_equal, OnEqual::Mirror { .. }));
-    let copies = copies(&mirrors, lose);
     let mut members: Vec<(Arc<Route>, Share)> = Vec::new();
     for route in peers {
         let OnEqual::Split { share, agreement: _, messages } = &route.precedence.on_equal else { continue };
@@ -56,17 +55,20 @@ fn one_level(peers: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason
             None => members.push((Arc::clone(&route), *share)),
         }
     }
+    shares_across_namespaces(&members, lose);
     let parts = parts(&members, lose);
+    let copies = Copies::of(&mirrors, &members, lose);
     let is_complete = parts.last().is_some_and(|(_, up_to)| *up_to >= ALL);
     let routes = parts.into_iter().map(|(route, up_to)| {
         let fraction = u8::try_from(up_to).ok().filter(|up_to| u32::from(*up_to) < ALL);
-        if fraction.is_none() && copies.is_none() {
+        let copy = copies.of_requests_of(&route);
+        if fraction.is_none() && copy.is_none() {
             return route;
         }
         let mut route = Route::clone(&route);
         route.fraction = fraction;
         if let Action::Forward(forward) = &mut route.action {
-            forward.mirrors.extend(copies.clone());
+            forward.mirrors.extend(copy);
         }
         Arc::new(route)
     });
@@ -129,21 +131,104 @@ fn disagreement(base: &Route, route: &Route, messages: &SplitMessages) -> Option
     (!fields.is_empty()).then(|| reason(messages, messages.mismatch, base, route, &fields))
 }
 
-/// The copies that backends get; the first route that asks for them has them.
-fn copies(mirrors: &[Arc<Route>], lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Option<Mirror> {
-    let (first, others) = mirrors.split_first()?;
-    for other in others {
-        if let OnEqual::Mirror { messages, .. } = &other.precedence.on_equal {
-            lose(first, other, reason(messages, messages.mirror, first, other, ""));
+/// Tells both sides where routes of several namespaces share requests: each with the oldest one.
+fn shares_across_namespaces(members: &[(Arc<Route>, Share)], lose: &mut dyn FnMut(&Route, &Route, Reason)) {
+    let Some(((base, _), others)) = members.split_first() else { return };
+    let is_other = |route: &Route| namespace(route) != namespace(base);
+    for (other, _) in others.iter().filter(|(other, share)| has_requests(*share) && is_other(other)) {
+        lose(base, other, Reason::Share);
+    }
+}
+
+/// Who gets copies of requests: of those of each route the first backend that may have them. They have the credentials of clients, so a
+/// backend gets those of its own namespace, unless its author is trusted with others.
+struct Copies<'m> {
+    /// The first of each namespace, with its place among all.
+    own: BTreeMap<&'m str, (usize, &'m Route)>,
+    /// The first that may have copies of all requests.
+    across: Option<(usize, &'m Route)>,
+}
+
+impl<'m> Copies<'m> {
+    /// Those of these routes, beside which others take the requests. One that gets none is told.
+    fn of(
+        mirrors: &'m [Arc<Route>],
+        members: &[(Arc<Route>, Share)],
+        lose: &mut dyn FnMut(&Route, &Route, Reason),
+    ) -> Self {
+        let mut copies = Self { own: BTreeMap::new(), across: None };
+        for (at, mirror) in mirrors.iter().enumerate() {
+            copies.own.entry(namespace(mirror)).or_insert((at, mirror));
+            if is_across(mirror) {
+                copies.across.get_or_insert((at, mirror));
+            }
+        }
+        let mut owners: BTreeMap<&str, &Route> = BTreeMap::new();
+        for (member, _) in members.iter().filter(|(_, share)| has_requests(*share)) {
+            owners.entry(namespace(member)).or_insert(member);
+        }
+        for mirror in mirrors {
+            copies.tell(mirror, &owners, lose);
+        }
+        copies
+    }
+
+    /// Tells a route that gets no copies; and both sides, where it gets those of another namespace.
+    fn tell(&self, mirror: &Route, owners: &BTreeMap<&str, &Route>, lose: &mut dyn FnMut(&Route, &Route, Reason)) {
+        let OnEqual::Mirror { messages, .. } = &mirror.precedence.on_equal else { return };
+        let Some(some_owner) = owners.values().next() else { return };
+        let may_have = owners.iter().filter(|(of, _)| is_across(mirror) || **of == namespace(mirror));
+        let (mut has_some, mut before) = (false, None);
+        for (of, owner) in may_have {
+            match self.first(of) {
+                Some(first) if std::ptr::eq(first, mirror) => {
+                    has_some = true;
+                    if *of != namespace(mirror) {
+                        lose(owner, mirror, Reason::Copies);
+                    }
+                }
+                first => before = before.or(first),
+            }
+        }
+        match (has_some, before) {
+            (true, _) => {}
+            (false, Some(first)) => lose(first, mirror, reason(messages, messages.mirror, first, mirror, "")),
+            (false, None) => {
+                lose(some_owner, mirror, reason(messages, messages.foreign_mirror, some_owner, mirror, ""));
+            }
         }
     }
-    let (OnEqual::Mirror { percent, .. }, Action::Forward(forward)) = (&first.precedence.on_equal, &first.action)
-    else {
-        return None;
-    };
-    let cluster = forward.clusters.first()?.cluster.clone();
-    let per_million = u32::from(*percent) * 10_000;
-    (per_million > 0).then_some(Mirror { cluster, per_million, keeps_host: false })
+
+    /// The first that may have copies of requests of a namespace.
+    fn first(&self, of: &str) -> Option<&'m Route> {
+        let both = [self.own.get(of).copied(), self.across];
+        both.into_iter().flatten().min_by_key(|(at, _)| *at).map(|(_, mirror)| mirror)
+    }
+
+    /// Who gets copies of the requests of a route.
+    fn of_requests_of(&self, member: &Route) -> Option<Mirror> {
+        let mirror = self.first(namespace(member))?;
+        let (OnEqual::Mirror { percent, .. }, Action::Forward(forward)) = (&mirror.precedence.on_equal, &mirror.action)
+        else {
+            return None;
+        };
+        let cluster = forward.clusters.first()?.cluster.clone();
+        let per_million = u32::from(*percent) * 10_000;
+        (per_million > 0).then_some(Mirror { cluster, per_million, keeps_host: false })
+    }
+}
+
+fn has_requests(share: Share) -> bool {
+    share != Share::Percent(0)
+}
+
+fn namespace(route: &Route) -> &str {
+    &route.origin.object.namespace
+}
+
+/// Whether a backend may get copies of requests of other namespaces.
+fn is_across(mirror: &Route) -> bool {
+    matches!(mirror.precedence.on_equal, OnEqual::Mirror { across_namespaces: true, .. })
 }
 
 fn reason(messages: &SplitMessages, template: &str, winner: &Route, loser: &Route, fields: &str) -> Reason {
@@ -173,6 +258,7 @@ mod tests {
         exceeded: "exceeded",
         redirect: "{name} redirects, not {other}",
         mirror: "{name} after {other}",
+        foreign_mirror: "{name} beside foreign {other}",
     };
 
     fn with(name: &str, on_equal: OnEqual) -> Arc<Route> {
@@ -195,7 +281,15 @@ mod tests {
     }
 
     fn mirror(name: &str, percent: u8) -> Arc<Route> {
-        with(name, OnEqual::Mirror { percent, messages: &MESSAGES })
+        with(name, OnEqual::Mirror { percent, across_namespaces: false, messages: &MESSAGES })
+    }
+
+    /// The route, of an object of another namespace.
+    fn elsewhere(route: &Arc<Route>) -> Arc<Route> {
+        changed(route, |route| {
+            let name = route.origin.object.name.clone();
+            route.origin = model::ObjectRef::new(kinds::kind::SERVICE, "elsewhere", &*name).at("spec");
+        })
     }
 
     /// The routes that are served with the part up to which each takes requests, and who is told what.
@@ -298,5 +392,27 @@ mod tests {
         assert_eq!(served(vec![mirror("m", 20)]), "");
         let (served, lost) = outcome(vec![part("a", None), mirror("m", 100), mirror("n", 1)]);
         assert_eq!((&*served, lost), ("a +1000000", vec!["n n after m".to_owned()]));
+    }
+
+    #[test]
+    fn copies_and_shares_of_another_namespace_s_requests() {
+        let beside = |mirror: &Arc<Route>| outcome(vec![part("a", None), Arc::clone(mirror)]);
+        let (served, lost) = beside(&elsewhere(&mirror("m", 100)));
+        assert_eq!((&*served, lost), ("a", vec!["m m beside foreign a".to_owned()]), "no copies without consent");
+        let allowed = changed(&elsewhere(&mirror("m", 100)), |route| {
+            route.precedence.on_equal = OnEqual::Mirror { percent: 100, across_namespaces: true, messages: &MESSAGES };
+        });
+        assert_eq!(beside(&allowed), ("a +1000000".to_owned(), vec!["m Copies".to_owned()]));
+        // A share of nothing has no requests to copy.
+        let nothing = elsewhere(&part("b", Some(0)));
+        let (served, lost) = outcome(vec![part("a", None), nothing, elsewhere(&mirror("m", 100))]);
+        assert_eq!((&*served, lost), ("a", vec!["m m beside foreign a".to_owned()]));
+        // One of another namespace keeps nobody's own from its copies.
+        let (served, lost) = outcome(vec![part("a", None), elsewhere(&mirror("m", 100)), mirror("n", 50)]);
+        assert_eq!((&*served, lost), ("a +500000", vec!["m m beside foreign a".to_owned()]));
+        let (served, lost) = outcome(vec![part("a", None), elsewhere(&part("b", Some(10)))]);
+        assert_eq!((&*served, lost), ("b 10, a", vec!["b Share".to_owned()]));
+        let (_, lost) = outcome(vec![part("a", None), elsewhere(&part("b", Some(0)))]);
+        assert_eq!(lost, Vec::<String>::new(), "a share of nothing");
     }
 }

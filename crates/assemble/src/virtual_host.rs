@@ -4,7 +4,7 @@
 //! that match different requests merge, whoever wrote them; those that match the same requests are [combined or lose](combine).
 
 use crate::{
-    combine, order, priority,
+    between_dialects, combine, order, priority,
     wider_hosts::{self, WiderRoutes},
 };
 use model::{Code, Host, Route, Verdict, VirtualHost};
@@ -109,12 +109,12 @@ impl<'a> Contributions<'a> {
         let mut kept = Vec::with_capacity(routes.len());
         for equal in groups(routes, |a, b| order::by_match(host, a, b)) {
             kept.extend(combine::resolve(equal, &mut |winner, loser, reason| {
-                lost.extend(verdict(host, winner, loser, &reason));
-                if priority::takes(winner, loser) {
-                    lost.extend(priority::pair(host, winner, loser));
-                }
+                lost.extend(verdicts(host, winner, loser, &reason));
             }));
         }
+        let kept = between_dialects::decided(host, kept, &mut |winner, loser| {
+            lost.extend(verdicts(host, winner, loser, &combine::Reason::Precedence));
+        });
         let mut kept = order::sorted(kept);
         lost.extend(priority::taken(host, &kept));
         lost.sort();
@@ -122,12 +122,39 @@ impl<'a> Contributions<'a> {
         // At most one object owns a host as a whole, so all routes that have the limit of the host have the same one.
         let limit = kept.iter().find_map(|route| route.policy.host_rate_limit.clone());
         let catch_all = if matches!(host, Host::Wildcard(_)) { catch_all.to_vec() } else { Vec::new() };
-        Assembled { host: VirtualHost { host: host.clone(), routes: kept, catch_all, limit }, lost }
+        Assembled { host: VirtualHost { host: host.clone(), routes: kept, catch_all, local_rate_limit: limit }, lost }
     }
 }
 
+/// What is told about a route that lost, and by whom it was taken, or with whom it shares.
+fn verdicts(host: &Host, winner: &Route, loser: &Route, reason: &combine::Reason) -> Vec<Verdict> {
+    let shared = |what: &str| shared(host, winner, loser, what).into();
+    match reason {
+        combine::Reason::Share => return shared("a share"),
+        combine::Reason::Copies => return shared("copies"),
+        _ => {}
+    }
+    let mut told: Vec<_> = verdict(host, winner, loser, reason).into_iter().collect();
+    if priority::takes(winner, loser) {
+        told.extend(priority::pair(host, winner, loser));
+    }
+    told
+}
+
+/// What both sides are told where an object has a part of the requests of another namespace.
+fn shared(host: &Host, owner: &Route, other: &Route, what: &str) -> [Verdict; 2] {
+    let path = &owner.path;
+    let code = Code::RouteSharedAcrossNamespaces;
+    let by = format!("host {host}, path {path}: {} has {what} of its requests", other.origin.object);
+    let from = format!("host {host}, path {path}: it has {what} of the requests of {}", owner.origin.object);
+    [
+        Verdict::new(code, owner.origin.clone(), by).related_to(other.origin.clone()),
+        Verdict::new(code, other.origin.clone(), from).related_to(owner.origin.clone()),
+    ]
+}
+
 /// The routes in groups that compare equal.
-fn groups(
+pub(crate) fn groups(
     mut routes: Vec<Arc<Route>>,
     compare: impl Fn(&Route, &Route) -> Ordering,
 ) -> impl Iterator<Item = Vec<Arc<Route>>> {

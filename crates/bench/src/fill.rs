@@ -13,7 +13,7 @@ use testbed::certs::Ca;
 use testbed::{ApiServer, StateDir};
 
 use crate::progress::Progress;
-use crate::world::{SHAPE, Wording, World};
+use crate::world::{MappingShape, SHAPE, Wording, World};
 use crate::writer::Writer;
 
 /// Writes under way at once: enough to keep the API server busy.
@@ -48,7 +48,9 @@ fn place(world: World) -> Result<PathBuf> {
         Wording::Proxies => "proxies",
         Wording::Protected => "protected",
         Wording::Routes => "routes",
-        Wording::Mappings => "mappings",
+        Wording::Mappings(MappingShape::Spread) => "mappings",
+        Wording::Mappings(MappingShape::Own) => "mappings-own",
+        Wording::Mappings(MappingShape::Every) => "mappings-every",
     };
     let (etcd, kubernetes) = (version("etcd"), version("kube-apiserver"));
     let name = format!("etcd-{etcd}-kubernetes-{kubernetes}-{kind}-{size}-shape-{SHAPE}");
@@ -62,7 +64,7 @@ async fn make(world: World, kept: &Path) -> Result<()> {
     if world.wording == Wording::Routes {
         api.install([parts::folder("gateway-api-crds")?.join("standard")]).await?;
     }
-    if world.wording == Wording::Mappings {
+    if matches!(world.wording, Wording::Mappings(_)) {
         let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
         let kinds = ["listeners", "hosts", "mappings", "modules", "tlscontexts"];
         api.install(kinds.map(|kind| crds.join(format!("{kind}.getambassador.io.yaml")))).await?;

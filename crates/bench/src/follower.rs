@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use testbed::xds_client::{Kind, State};
+use testbed::xds_client::{Kind, Known, State};
 use testbed::{Client, XdsClient};
 
 use crate::world::World;
@@ -33,6 +33,11 @@ impl Follower {
     /// Connects again to a controller that was restarted, telling what it has.
     pub async fn reconnect(self) -> Result<Follower> {
         Ok(Follower(self.0.reconnect(None).await.context("the client that counts cannot connect again")?))
+    }
+
+    /// What it has, for others to say that they have it.
+    pub fn known(&self) -> Known {
+        self.0.known()
     }
 
     /// Waits for the first response of any kind, and tells when it came.

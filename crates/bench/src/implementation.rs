@@ -38,6 +38,8 @@ pub trait Implementation {
     fn serves(&self, wording: Wording) -> bool;
     /// How the controller is started.
     fn serve(&self, instance: &Instance) -> Result<Command>;
+    /// Whether it can start from a disk cache, and shows its metrics as Sesame does.
+    fn has_disk_cache(&self) -> bool;
     /// How the bootstrap of an Envoy is written to a file.
     fn bootstrap(&self, instance: &Instance, admin: &Path, file: &Path) -> Result<Command>;
 }
@@ -61,6 +63,17 @@ pub struct Instance {
     pub serves_gateways: bool,
     /// Its configuration file, if it has one.
     pub configuration: Option<PathBuf>,
+    /// Its disk cache, if it has one.
+    pub cache: Option<DiskCache>,
+}
+
+/// Where a disk cache is.
+#[derive(Clone, Debug)]
+pub struct DiskCache {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The key that seals it.
+    pub key: PathBuf,
 }
 
 /// The files of an xDS server that speaks TLS.
@@ -89,6 +102,7 @@ impl Instance {
             https,
             serves_gateways: false,
             configuration: None,
+            cache: None,
         })
     }
 

@@ -30,7 +30,7 @@ use hostile::Attack;
 use implementation::{Contour, Implementation, Sesame};
 use measure::Options;
 use report::Report;
-use world::{FIRST, SECOND, Servers, Wording, World};
+use world::{FIRST, MappingShape, SECOND, Servers, Wording, World};
 
 /// How many hosts there are unless something is said.
 const SIZES: [usize; 3] = [1000, 10_000, 50_000];
@@ -59,9 +59,12 @@ struct Args {
     /// How many hosts of HTTPRoutes, all of one Gateway; without peers
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     routes: Vec<usize>,
-    /// How many Mappings of Emissary, on 100 Hosts, a third of them with TLS; without peers
+    /// How many Mappings of Emissary, on Hosts of which a third have TLS; without peers
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     mappings: Vec<usize>,
+    /// Which Mappings belong to which Hosts
+    #[arg(long, value_name = "SHAPE", value_enum, default_value_t, requires = "mappings")]
+    mapping_shape: MappingShape,
     /// Measure Contour, too
     #[arg(long)]
     peers: bool,
@@ -80,6 +83,9 @@ struct Args {
     /// How many clients connect at once
     #[arg(long, value_name = "NUMBER", default_value = "100")]
     clients: usize,
+    /// How many clients come back after a restart
+    #[arg(long, value_name = "NUMBER", default_value = "1000")]
+    returning: usize,
     /// At which number of hosts they do
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     clients_at: usize,
@@ -190,6 +196,7 @@ async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<(
         samples: args.samples,
         writes: args.writes,
         clients: args.clients,
+        returning: args.returning,
         clients_at: args.clients_at,
         starts: args.starts.max(1),
     };
@@ -202,7 +209,7 @@ async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<(
         (&args.proxies, Wording::Proxies),
         (&args.protected, Wording::Protected),
         (&args.routes, Wording::Routes),
-        (&args.mappings, Wording::Mappings),
+        (&args.mappings, Wording::Mappings(args.mapping_shape)),
     ];
     let said = wordings.iter().any(|(sizes, _)| !sizes.is_empty());
     let wordings = if said { wordings.to_vec() } else { vec![(&SIZES[..], Wording::Ingresses)] };

@@ -3,10 +3,12 @@
 //! In: a [`Implementation`], a [`World`], [`Options`]. Out: a [`Run`] with every row that could be had. Each step starts when
 //! controller and Envoy rest, and ends with a look at what both have used.
 
+mod cached;
 mod change;
 mod cold;
 mod crowd;
 mod restart;
+mod scrape;
 mod settings;
 mod storm;
 
@@ -35,6 +37,8 @@ pub struct Options {
     pub writes: usize,
     /// How many clients connect at once, in worlds of which size.
     pub clients: usize,
+    /// How many come back after a restart, in the same worlds.
+    pub returning: usize,
     pub clients_at: usize,
     /// How often it is started from nothing; the row is the median.
     pub starts: usize,
@@ -80,6 +84,14 @@ async fn steps(
 
     say("cold start");
     cold::followed(implementation, &instance, world, options, run).await?;
+    if implementation.has_disk_cache() {
+        say("start from the disk cache");
+        cached::measure(implementation, &instance, world, options, run).await?;
+    }
+    if implementation.has_disk_cache() && world.wording == Wording::Ingresses {
+        say("writes of the disk cache");
+        cached::writes(implementation, &instance, world, &writer, run).await?;
+    }
     let (controller, proxy) = cold::served(implementation, &instance, world, options, run).await?;
     let follower = match implementation.is_delta() {
         true => Some(Follower::connect(instance.xds).await?),
@@ -90,6 +102,9 @@ async fn steps(
         follower.all(world).await?;
     }
     usage::at_rest_within(&[fixture.controller.pid(), fixture.proxy.pid()], LIMIT).await?;
+    if implementation.has_disk_cache() {
+        scrape::measure(&fixture, run).await?;
+    }
     for &kind in change::Kind::all(world.wording) {
         say(kind.what());
         fixture.step(kind.step(), run, async |fixture, run| change::measure(fixture, kind, run).await).await?;

@@ -63,7 +63,7 @@ pub struct Sweep {
     pub last: Instant,
 }
 
-enum Judged {
+enum Answered {
     Right,
     /// Not yet, and that is fine.
     NotYet,
@@ -133,10 +133,10 @@ impl Proxy {
     ) -> Instant {
         loop {
             let answer = self.ask(connection, expected).await;
-            match self.judge(expected, &answer) {
-                Judged::Right => return Instant::now(),
-                Judged::NotYet => {}
-                Judged::Wrong(what) => *self.unexpected.lock().entry(what).or_default() += 1,
+            match self.compare(expected, &answer) {
+                Answered::Right => return Instant::now(),
+                Answered::NotYet => {}
+                Answered::Wrong(what) => *self.unexpected.lock().entry(what).or_default() += 1,
             }
             tokio::time::sleep(rest).await;
         }
@@ -161,28 +161,28 @@ impl Proxy {
         Ok(answer)
     }
 
-    fn judge(&self, expected: &ExpectedAnswer, answer: &Result<Answer, Failure>) -> Judged {
+    fn compare(&self, expected: &ExpectedAnswer, answer: &Result<Answer, Failure>) -> Answered {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(failure) if failure.is_refused() || failure.is_unprocessed() => return Judged::NotYet,
+            Err(failure) if failure.is_refused() || failure.is_unprocessed() => return Answered::NotYet,
             // A name that no chain is for is refused by closing the connection.
-            Err(Failure::Tls { .. }) if self.world.is_secured(expected.number) => return Judged::NotYet,
-            Err(failure) => return Judged::Wrong(failure.to_string()),
+            Err(Failure::Tls { .. }) if self.world.is_secured(expected.number) => return Answered::NotYet,
+            Err(failure) => return Answered::Wrong(failure.to_string()),
         };
         match answer.status.as_u16() {
-            404 => Judged::NotYet,
+            404 => Answered::NotYet,
             // The token is for another audience until the provider is edited.
-            403 if expected.audience != FIRST_AUDIENCE => Judged::NotYet,
+            403 if expected.audience != FIRST_AUDIENCE => Answered::NotYet,
             200 => match answer.try_echo() {
                 Some(seen) if seen.host.as_deref() != Some(&self.world.host(expected.number)) => {
-                    Judged::Wrong(format!("200 for {:?}", seen.host))
+                    Answered::Wrong(format!("200 for {:?}", seen.host))
                 }
                 // An earlier backend, until the new one is known.
-                Some(seen) if seen.name != expected.backend.name => Judged::NotYet,
-                Some(_) => Judged::Right,
-                None => Judged::Wrong("200 from nobody's backend".to_owned()),
+                Some(seen) if seen.name != expected.backend.name => Answered::NotYet,
+                Some(_) => Answered::Right,
+                None => Answered::Wrong("200 from nobody's backend".to_owned()),
             },
-            status => Judged::Wrong(status.to_string()),
+            status => Answered::Wrong(status.to_string()),
         }
     }
 }

@@ -9,6 +9,8 @@ pub enum Unit {
     Bytes,
     /// kB.
     Kilobytes,
+    /// A percentage of one core.
+    Percent,
     /// A number of things.
     Count,
 }
@@ -24,6 +26,7 @@ impl Unit {
             Unit::Bytes if value >= 1e4 => format!("{:.1} kB", value / 1e3),
             Unit::Bytes => format!("{value:.0} B"),
             Unit::Kilobytes => format!("{value:.0} kB"),
+            Unit::Percent => format!("{value:.2} %"),
             Unit::Count => format!("{value:.0}"),
         }
     }
@@ -52,6 +55,13 @@ pub const ROWS: &[Row] = &[
     row("cold.first-served", "cold start: first host served", Unit::Milliseconds),
     row("cold.served", "cold start: all hosts served", Unit::Milliseconds),
     row("cold.asking", "  of which asking every host once", Unit::Milliseconds),
+    row("cached.first-byte", "start from the disk cache, no API server: first xDS byte", Unit::Milliseconds),
+    row("cached.acked", "start from the disk cache, no API server: all ACKed", Unit::Milliseconds),
+    row("cached.edits", "10 edits a second without a disk cache: CPU", Unit::Percent),
+    row("cached.edits-written", "10 edits a second with a disk cache: CPU", Unit::Percent),
+    row("cached.writes", "  of which writes of the disk cache", Unit::Percent),
+    row("metrics.p50", "GET /metrics, p50", Unit::Milliseconds),
+    row("metrics.p99", "GET /metrics, p99", Unit::Milliseconds),
     row("new-host.write", "new host: the write itself, p50", Unit::Milliseconds),
     row("new-host.xds.p50", "new host: write → ACK, p50", Unit::Milliseconds),
     row("new-host.xds.p99", "new host: write → ACK, p99", Unit::Milliseconds),
@@ -88,6 +98,7 @@ pub const ROWS: &[Row] = &[
     row("settings.listeners", "changed idle timeout: file → ACK of listeners", Unit::Milliseconds),
     row("settings.clusters", "changed connect timeout: file → ACK of all clusters", Unit::Milliseconds),
     row("settings.clusters-envoy", "changed connect timeout: file → all replaced in Envoy", Unit::Milliseconds),
+    row("settings.failed", "changed timeouts: failed requests", Unit::Count),
     row("restart.listening", "restart: until it listens again", Unit::Milliseconds),
     row("restart.resources", "restart: resources re-sent", Unit::Count),
     row("restart.bytes", "restart: bytes of responses", Unit::Bytes),
@@ -98,5 +109,6 @@ pub const ROWS: &[Row] = &[
     row("clients.memory", "100 clients: controller memory each", Unit::Kilobytes),
     row("clients.change", "100 clients: one change → the last has it", Unit::Milliseconds),
     row("clients.change-cpu", "100 clients: controller CPU of one change", Unit::Milliseconds),
+    row("clients.back", "1,000 clients: restart → all are in step again", Unit::Milliseconds),
     row("unexpected", "unexpected answers", Unit::Count),
 ];

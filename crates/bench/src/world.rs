@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use testbed::certs::Ca;
 
+pub use mapping::MappingShape;
+use mapping::Mappings;
 pub use protection::{FIRST_AUDIENCE, Protection, SECOND_AUDIENCE, Servers, bearer};
 
 /// Counts up when the objects change, so that etcds filled before are not used.
@@ -64,8 +66,8 @@ pub enum Wording {
     Protected,
     /// HTTPRoutes, all of one Gateway.
     Routes,
-    /// Mappings, on a hundred Hosts, of which a third have a certificate and are asked by HTTPS.
-    Mappings,
+    /// Mappings, on Hosts of which a third have a certificate and are asked by HTTPS.
+    Mappings(MappingShape),
 }
 
 /// What a host of HTTPProxies is made of.
@@ -130,14 +132,14 @@ impl World {
                 .flat_map(|number| protection::shared(&namespace(number * PER_NAMESPACE), ca))
                 .collect(),
             Wording::Routes => gateway().into(),
-            Wording::Mappings => mapping::shared(ca),
+            Wording::Mappings(shape) => Mappings::new(shape, self.size).shared(ca),
         }
     }
 
     /// The name that is asked for number `n`.
     pub fn host(self, n: usize) -> String {
         match self.wording {
-            Wording::Mappings => mapping::host(n),
+            Wording::Mappings(shape) => Mappings::new(shape, self.size).host(n),
             _ => host(n),
         }
     }
@@ -145,7 +147,7 @@ impl World {
     /// The path that is asked for number `n` whose objects have `path`: several Mappings are on one Host, each with its own.
     pub fn path(self, n: usize, path: &str) -> String {
         match self.wording {
-            Wording::Mappings => mapping::path(n, path),
+            Wording::Mappings(_) => mapping::path(n, path),
             _ => path.to_owned(),
         }
     }
@@ -156,7 +158,7 @@ impl World {
             Wording::Ingresses | Wording::Routes => false,
             Wording::Certificates => true,
             Wording::Proxies | Wording::Protected => Third::of(n) == Third::Certificate,
-            Wording::Mappings => mapping::is_secured(n),
+            Wording::Mappings(shape) => Mappings::new(shape, self.size).is_secured(n),
         }
     }
 
@@ -175,7 +177,7 @@ impl World {
                 ("/apis/projectcontour.io/v1/httpproxies", self.size + included)
             }
             Wording::Routes => ("/apis/gateway.networking.k8s.io/v1/httproutes", self.size),
-            Wording::Mappings => ("/apis/getambassador.io/v3alpha1/mappings", self.size),
+            Wording::Mappings(_) => ("/apis/getambassador.io/v3alpha1/mappings", self.size),
         }
     }
 
@@ -184,7 +186,7 @@ impl World {
         let metadata = json!({ "name": name(n) });
         let mut objects = Vec::with_capacity(4);
         // Those of Mappings belong to their Hosts.
-        if self.is_secured(n) && self.wording != Wording::Mappings {
+        if self.is_secured(n) && !matches!(self.wording, Wording::Mappings(_)) {
             let leaf = ca.leaf("").dns(&host(n)).make();
             let encoded = |text: &str| BASE64.encode(text);
             let data = json!({ "tls.crt": encoded(leaf.chain_pem()), "tls.key": encoded(leaf.key_pem()) });
@@ -212,7 +214,7 @@ impl World {
                 let spec = json!({ "parentRefs": [parent], "hostnames": [host(n)], "rules": [rule(n, FIRST_PATH)] });
                 objects.push(Object { folder: route_folder(n), body: gateway_api("HTTPRoute", &name(n), &spec) });
             }
-            Wording::Mappings => objects.push(mapping::mapping(n, FIRST_PATH)),
+            Wording::Mappings(shape) => objects.push(Mappings::new(shape, self.size).mapping(n, FIRST_PATH)),
         }
         objects
     }
@@ -230,7 +232,7 @@ impl World {
             Wording::Routes => {
                 (format!("{}/{}", route_folder(n), name(n)), json!({ "spec": { "rules": [rule(n, path)] } }))
             }
-            Wording::Mappings => mapping::edit(n, path),
+            Wording::Mappings(_) => mapping::edit(n, path),
         }
     }
 
@@ -333,7 +335,14 @@ impl std::fmt::Display for World {
             Wording::Proxies => write!(f, "{} hosts of HTTPProxies", self.size),
             Wording::Protected => write!(f, "{} hosts of HTTPProxies, a third of them protected", self.size),
             Wording::Routes => write!(f, "{} hosts of HTTPRoutes on one Gateway", self.size),
-            Wording::Mappings => write!(f, "{} Mappings on {} Hosts", self.size, mapping::HOSTS),
+            Wording::Mappings(shape) => {
+                let each = match shape {
+                    MappingShape::Spread => "",
+                    MappingShape::Own => ", each on its own",
+                    MappingShape::Every => ", each on every one",
+                };
+                write!(f, "{} Mappings on {} Hosts{each}", self.size, Mappings::new(shape, self.size).hosts())
+            }
         }
     }
 }

@@ -49,6 +49,8 @@ fn every_row_is_measured() {
             "1",
             "--clients",
             "3",
+            "--returning",
+            "5",
             "--clients-at",
             "20",
         ],
@@ -56,7 +58,17 @@ fn every_row_is_measured() {
     assert!(table.contains("20 hosts of HTTPProxies"), "{table}");
     assert!(table.contains("20 hosts: HTTPRoutes beside Ingresses"), "{table}");
     assert!(table.contains("20 Mappings beside Ingresses"), "{table}");
-    for row in ["cold start", "new host", "route edit", "endpoint change", "restart", "clients"] {
+    for row in [
+        "cold start",
+        "new host",
+        "route edit",
+        "endpoint change",
+        "restart",
+        "clients",
+        "disk cache",
+        "/metrics",
+        "in step",
+    ] {
         assert!(table.contains(row), "there is no row about {row}:\n{table}");
     }
 }

@@ -14,6 +14,9 @@
 //!
 //! The certificates of step 2 are what proxies show that they have read the Secret by: Envoy says when its certificate expires,
 //! and not which CAs it trusts. Certificates of the same CA are renewed by step 4 alone.
+//!
+//! The clock may be wrong and be set right. A time in a Secret that is still to come is counted anew from now, and a CA or certificate that
+//! is not valid yet is replaced like one that has expired: it was made while the clock was ahead, and nobody accepts it.
 
 mod certificate;
 mod party;
@@ -42,7 +45,7 @@ pub struct Policy {
     /// refreshes when it pleases.
     pub settle: Duration,
     /// How long those are waited for that report nothing.
-    pub patience: Duration,
+    pub silent_timeout: Duration,
 }
 
 impl Default for Policy {
@@ -52,7 +55,7 @@ impl Default for Policy {
             ca_lifetime: hours(10 * 365 * 24),
             lifetime: hours(120 * 24),
             settle: Duration::from_secs(600),
-            patience: hours(24),
+            silent_timeout: hours(24),
         }
     }
 }
@@ -198,6 +201,9 @@ impl Rotation<'_> {
             _ if ca.next.is_some() => return Ok(None),
             None => "a CA",
             Some(_) if ca.is_requested => "a new CA, as was asked for",
+            Some(current) if current.certificate.begins > self.now => {
+                "a new CA, since the current one is not valid yet"
+            }
             Some(current) if self.left(&current.certificate) < third(self.policy.ca_lifetime) => {
                 "a new CA, since the current one expires"
             }
@@ -313,9 +319,9 @@ impl Rotation<'_> {
 
     /// Makes the next CA the current one once all trust it.
     fn promote(&self, ca: &CaSecret, next: &Ca) -> Step {
-        let leaves = Role::ALL.iter().filter_map(|role| self.secrets.of(*role)).map(|secret| secret.leaf.expires);
-        let end = ca.current.as_ref().map(|current| current.certificate.expires).or_else(|| leaves.min());
-        let left = end.unwrap_or_default() - self.now;
+        let leaves = Role::ALL.iter().filter_map(|role| self.secrets.of(*role)).map(|secret| self.left(&secret.leaf));
+        let left = ca.current.as_ref().map(|current| self.left(&current.certificate)).or_else(|| leaves.min());
+        let left = left.unwrap_or_default();
         let is_urgent = left < URGENT.min(seconds(self.policy.ca_lifetime) / 10);
         // Without the key of the current CA there was no certificate by which a proxy could show that it has the next one.
         let shown = ca.current.as_ref().and_then(|current| {
@@ -327,7 +333,7 @@ impl Rotation<'_> {
             false => party.trusts(next.certificate.expires),
         });
         match self.wait(waiting, is_urgent) {
-            // Nobody can connect with what has expired.
+            // Nobody can connect with what has expired or is not valid yet.
             Some(waiting) if left > 0 => Step::Wait(waiting, "replicas and proxies to trust the next CA"),
             _ => {
                 let secret = CaSecret { current: Some(next.clone()), next: None, is_requested: ca.is_requested };
@@ -376,8 +382,8 @@ impl Rotation<'_> {
         if self.now < settled {
             return Some(waiting);
         }
-        let is_patient = self.now < since + seconds(self.policy.patience);
-        let waits = waiting.behind_count > 0 || waiting.silent_count > 0 && is_patient;
+        let is_within_timeout = self.now < since + seconds(self.policy.silent_timeout);
+        let waits = waiting.behind_count > 0 || waiting.silent_count > 0 && is_within_timeout;
         (waits && !is_urgent).then_some(waiting)
     }
 
@@ -387,8 +393,9 @@ impl Rotation<'_> {
         shorter.take(known.len() + 1).find(|it| !known.contains(&(self.now + seconds(*it)))).unwrap_or(lifetime)
     }
 
+    /// For how long it is valid; nothing is left of one that is not valid yet.
     fn left(&self, certificate: &Certificate) -> i64 {
-        certificate.expires - self.now
+        if certificate.begins > self.now { 0 } else { certificate.expires - self.now }
     }
 
     fn time(&self) -> std::time::SystemTime {

@@ -40,6 +40,7 @@ async fn main() -> Result<ExitCode> {
     eprintln!("conformance: ready after {:.1} s; the suite begins", begun.elapsed().as_secs_f64());
     let suite = Suite { test: args.test, report: out.join("report.yaml"), arguments: args.suite };
     let mut log = File::create(out.join("suite.log"))?;
+    let suite_begun = Instant::now();
     let run = suite.run(&installation, |line, ended| {
         _ = writeln!(log, "{line}");
         match ended {
@@ -48,20 +49,19 @@ async fn main() -> Result<ExitCode> {
         }
     });
     let run = run.await?;
+    let seconds = suite_begun.elapsed().as_secs_f64();
     for (number, text) in installation.controller_logs().await?.into_iter().enumerate() {
         fs::write(out.join(format!("controller-{number}.log")), text)?;
     }
     installation.stop().await?;
-    let conformant = tell(&run, &suite);
+    let conformant = report(&run, &suite);
+    println!("{}", run.results.table(&command(&suite, args.packing), packing(args.packing), seconds));
     println!("output, report and logs are in {}; {:.0} s in all", out.display(), begun.elapsed().as_secs_f64());
     Ok(if conformant { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Prints what came of it, and says whether all of it holds.
-fn tell(run: &Run, suite: &Suite) -> bool {
-    let slowest =
-        run.results.slowest(5).iter().map(|(test, seconds)| format!("{test} {seconds:.1} s")).collect::<Vec<_>>();
-    println!("slowest: {}", slowest.join(", "));
+fn report(run: &Run, suite: &Suite) -> bool {
     for line in run.report.iter().flat_map(conformance::Report::lines) {
         println!("{line}");
     }
@@ -71,6 +71,20 @@ fn tell(run: &Run, suite: &Suite) -> bool {
     let (passed, failed, skipped) = (count(Outcome::Passed), count(Outcome::Failed), count(Outcome::Skipped));
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     objections.is_empty()
+}
+
+/// What one types for a run.
+fn command(suite: &Suite, packing: Packing) -> String {
+    let test = suite.test.as_ref().map(|test| format!(" TEST={test}"));
+    let packing = (packing == Packing::Plain).then_some(" PACKING=plain");
+    format!("make conformance{}{}", test.unwrap_or_default(), packing.unwrap_or_default())
+}
+
+fn packing(packing: Packing) -> &'static str {
+    match packing {
+        Packing::Plain => "plain",
+        Packing::Scoped => "scoped",
+    }
 }
 
 fn word(outcome: Outcome) -> &'static str {

@@ -46,7 +46,23 @@ impl Results {
         all.truncate(count);
         all
     }
+
+    /// The table of a run, in Markdown: how it was started, the packing, the tests that passed of those that were not skipped, the
+    /// seconds from its first test to its last, and its slowest tests.
+    pub fn table(&self, command: &str, packing: &str, seconds: f64) -> String {
+        let (passed, failed) = (self.of(Outcome::Passed).count(), self.of(Outcome::Failed).count());
+        let slowest = self.slowest(SLOWEST).into_iter().map(|(test, seconds)| format!("{test} {seconds:.1} s"));
+        let slowest = slowest.collect::<Vec<_>>().join(", ");
+        let all = passed + failed;
+        format!(
+            "| run | packing | passed | seconds | slowest tests |\n|---|---|---|---|---|\n\
+             | `{command}` | {packing} | {passed} of {all} | {seconds:.0} | {slowest} |"
+        )
+    }
 }
+
+/// How many of the slowest tests a table lists.
+const SLOWEST: usize = 5;
 
 fn parse(line: &str) -> Option<(Outcome, &str, f64)> {
     let (verdict, rest) =
@@ -83,5 +99,8 @@ mod tests {
         assert_eq!(results.of(Outcome::Failed).collect::<Vec<_>>(), ["TLSRoute"]);
         assert_eq!(results.of(Outcome::Skipped).collect::<Vec<_>>(), ["Mesh"]);
         assert_eq!(results.slowest(1), [("TLSRoute", 30.01)]);
+        let table = results.table("make conformance", "scoped", 31.4);
+        let row = "| `make conformance` | scoped | 1 of 2 | 31 | TLSRoute 30.0 s, HTTPRouteWeight 1.2 s, Mesh 0.0 s |";
+        assert_eq!(table.lines().last(), Some(row));
     }
 }

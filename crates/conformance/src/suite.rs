@@ -24,6 +24,20 @@ const ABOUT: [(&str, &str); 5] = [
 /// An address that no load balancer has: it is for documentation.
 const UNUSABLE_ADDRESS: &str = "203.0.113.9";
 
+/// The tests of meshes, which all profiles of gateways leave out: how their names begin, and how many there are.
+const MESH: (&str, usize) = ("Mesh", 23);
+
+/// The tests of the features that the GatewayClass does not list: client certificates. Those of other features that it does not list
+/// do not exist.
+const NOT_CLAIMED: [&str; 6] = [
+    "GatewayFrontendClientCertificateValidation",
+    "GatewayFrontendClientCertificateValidationInsecureFallback",
+    "GatewayFrontendInvalidDefaultClientCertificateValidation",
+    "GatewayInvalidFrontendClientCertificateValidation",
+    "GatewayInvalidTLSBackendConfiguration",
+    "GatewayTLSBackendClientCertificate",
+];
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Suite {
@@ -107,13 +121,50 @@ impl Run {
         }
         match (&self.report, &suite.test) {
             (_, Some(_)) => {}
-            (Some(report), None) => found.extend(report.objections(&PROFILES)),
+            (Some(report), None) => {
+                found.extend(report.objections(&PROFILES));
+                found.extend(skipped(&self.results));
+            }
             (None, None) => found.push(format!("there is no report in {}", show(&suite.report))),
         }
         found
     }
 }
 
+/// What was skipped, and should not have been: a test that is silently left out is no conformance.
+fn skipped(results: &Results) -> impl Iterator<Item = String> {
+    let (prefix, most) = MESH;
+    let (mesh, others): (Vec<&str>, Vec<&str>) =
+        results.of(Outcome::Skipped).partition(|test| test.starts_with(prefix));
+    let too_many = mesh.len() > most;
+    let too_many = too_many.then(|| format!("{} tests of meshes were skipped, and there are {most}", mesh.len()));
+    let others = others.into_iter().filter(|test| !NOT_CLAIMED.contains(test));
+    too_many.into_iter().chain(others.map(|test| format!("{test} was skipped, and its features are claimed")))
+}
+
 fn show(file: &Path) -> String {
     file.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped_of(names: impl IntoIterator<Item = String>) -> Vec<String> {
+        let mut results = Results::default();
+        for name in names {
+            results.take_line(&format!("    --- SKIP: TestConformance/{name} (0.00s)"));
+        }
+        skipped(&results).collect()
+    }
+
+    #[test]
+    fn only_meshes_and_features_that_are_not_claimed_may_be_skipped() {
+        let mesh = |count: usize| (0..count).map(|number| format!("Mesh{number}"));
+        let known = NOT_CLAIMED.map(str::to_owned);
+        assert!(skipped_of(mesh(MESH.1).chain(known)).is_empty());
+        assert_eq!(skipped_of(mesh(MESH.1 + 1)), ["24 tests of meshes were skipped, and there are 23"]);
+        let found = skipped_of(["HTTPRouteWeight".to_owned()]);
+        assert_eq!(found, ["HTTPRouteWeight was skipped, and its features are claimed"]);
+    }
 }

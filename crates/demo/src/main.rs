@@ -130,13 +130,13 @@ async fn ready(stats: SocketAddr) -> Result<()> {
 }
 
 /// One request and what came of it.
-struct Asked {
+struct Exchange {
     request: String,
     status: u16,
     answered: String,
 }
 
-async fn ask(scheme: &str, host: &str, path: &str, http: SocketAddr, https: SocketAddr) -> Result<Asked> {
+async fn ask(scheme: &str, host: &str, path: &str, http: SocketAddr, https: SocketAddr) -> Result<Exchange> {
     let is_tls = scheme == "https";
     let answer = client::get(if is_tls { https } else { http }, is_tls, host, path).await?;
     let answered = match (answer.backend, answer.location) {
@@ -144,7 +144,7 @@ async fn ask(scheme: &str, host: &str, path: &str, http: SocketAddr, https: Sock
         (None, Some(location)) => format!("go to {location}"),
         (None, None) => "Envoy itself".to_owned(),
     };
-    Ok(Asked { request: format!("{scheme}://{host}{path}"), status: answer.status, answered })
+    Ok(Exchange { request: format!("{scheme}://{host}{path}"), status: answer.status, answered })
 }
 
 /// Which object each request was answered by, from the access log.
@@ -162,7 +162,7 @@ async fn origins(log: &Path, count: usize) -> Result<Vec<String>> {
     Ok(lines.await?.iter().map(origin).collect())
 }
 
-fn show(answers: &[Asked], origins: &[String]) {
+fn show(answers: &[Exchange], origins: &[String]) {
     println!("\n{:<42} {:<6} {:<46} configured by", "request", "status", "answered by");
     for (asked, origin) in answers.iter().zip(origins) {
         println!("{:<42} {:<6} {:<46} {origin}", asked.request, asked.status, asked.answered);

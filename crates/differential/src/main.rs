@@ -92,7 +92,7 @@ async fn main() -> Result<ExitCode> {
         compare(set, address, &sesame, args.only.is_some(), &mut figures).await;
         envoy.kill().await?;
     }
-    Ok(tell(&figures, begun))
+    Ok(report(&figures, begun))
 }
 
 /// Asks both sides for all requests of a set.
@@ -121,7 +121,7 @@ async fn compare(set: &Set, emissary: std::net::Ipv4Addr, sesame: &Sesame, is_sh
 }
 
 /// Prints the table and the figures.
-fn tell(figures: &Figures, begun: Instant) -> ExitCode {
+fn report(figures: &Figures, begun: Instant) -> ExitCode {
     for (row, count) in &figures.explained {
         println!("{count:6} {row}");
     }

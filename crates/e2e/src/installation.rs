@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,10 +13,13 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::{Value, json};
 use testbed::cluster::Nodes;
 use testbed::image::ready;
 use testbed::{Client, Cluster, eventually};
+
+use crate::stream;
 
 /// The namespace of the manifests.
 pub const NAMESPACE: &str = "projectsesame";
@@ -52,10 +56,13 @@ impl Installation {
             config = config.image(ready::sesame(folder.join("sesame"))?.renamed(PREVIOUS));
         }
         let cluster = config.start().await.context("starting a Kubernetes of two nodes")?;
-        cluster.apply_yaml(&folder("crds")?).await?;
+        cluster.apply_yaml(&crds()?).await?;
         let apps = cluster.namespace("shop").await?;
         cluster.apply_yaml(&backend(&apps)).await?;
-        cluster.deployment_available(&apps, "web").await?;
+        for object in stream::objects(&apps) {
+            cluster.apply_yaml(&object.to_string()).await?;
+        }
+        cluster.daemon_set_available(&apps, "web").await?;
         Ok(Installation { cluster, apps, sesame: binary.to_owned(), previous })
     }
 
@@ -145,9 +152,8 @@ impl Installation {
     pub async fn metric(&self, name: &str, label: &str) -> Result<f64> {
         let mut sum = 0.0;
         for pod in self.pods(NAMESPACE, "sesame").await?.values() {
-            let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()).context("a pod without address")?;
-            let page =
-                Client::new(SocketAddr::new(ip.parse()?, 8000)).get("/metrics").await.map_err(|it| anyhow!("{it}"))?;
+            let at = SocketAddr::new(pod_address(pod)?, 8000);
+            let page = Client::new(at).get("/metrics").await.map_err(|it| anyhow!("{it}"))?;
             let text = String::from_utf8_lossy(&page.body).into_owned();
             let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
             sum += lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>();
@@ -155,29 +161,69 @@ impl Installation {
         Ok(sum)
     }
 
-    /// Kills the processes of all controllers on all nodes, without the API server. They are in the process namespace of this
-    /// program, and nobody else's are.
+    /// Kills the processes of all controllers on all nodes, without the API server.
     pub fn kill_controllers(&self) -> Result<usize> {
-        let mut killed = 0;
-        for entry in fs::read_dir("/proc")? {
-            let name = entry?.file_name();
-            let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()).and_then(Pid::from_raw) else {
-                continue;
-            };
-            let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
-            let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            if words.len() > 2 && words[0].ends_with(b"sesame") && words[1] == b"serve" {
-                kill_process(pid, Signal::KILL)?;
-                killed += 1;
-            }
-        }
-        Ok(killed)
+        kill(|words| words.len() > 2 && words[0].ends_with(b"sesame") && words[1] == b"serve")
+    }
+
+    /// Kills all Envoys. Kubelets start them again, in the same pods.
+    pub fn kill_envoys(&self) -> Result<usize> {
+        kill(|words| words.len() > 2 && words[0].ends_with(b"envoy"))
+    }
+
+    /// Does something in the network of one of the backend's pods, as that pod would.
+    pub async fn from_pod<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let is_backend =
+            |words: &[&[u8]]| words.len() > 2 && words.contains(&&b"echo"[..]) && words.contains(&&b"--http"[..]);
+        let pid = *processes(is_backend)?.first().context("no pod of the backend runs here")?;
+        let network = fs::File::open(format!("/proc/{}/ns/net", pid.as_raw_nonzero()))?;
+        // A thread of its own, because it stays in that network until it ends.
+        let thread = std::thread::spawn(move || {
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+        });
+        let joined = tokio::task::spawn_blocking(move || thread.join()).await?;
+        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     /// Ends the cluster.
     pub async fn stop(self) -> Result<()> {
         Ok(self.cluster.stop().await?)
     }
+}
+
+/// The processes with such a command line. They are in the process namespace of this program, and nobody else's are.
+fn processes(is_wanted: impl Fn(&[&[u8]]) -> bool) -> Result<Vec<Pid>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()).and_then(Pid::from_raw) else {
+            continue;
+        };
+        let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        if is_wanted(&line.split(|byte| *byte == 0).collect::<Vec<_>>()) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+/// Kills the processes with such a command line.
+fn kill(is_wanted: impl Fn(&[&[u8]]) -> bool) -> Result<usize> {
+    let processes = processes(is_wanted)?;
+    for pid in &processes {
+        kill_process(*pid, Signal::KILL)?;
+    }
+    Ok(processes.len())
+}
+
+/// The address of a pod.
+pub fn pod_address(pod: &Pod) -> Result<IpAddr> {
+    let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()).context("a pod without address")?;
+    Ok(ip.parse()?)
 }
 
 /// Waits until a host is served, twenty times in a row: the load balancer may still learn of proxies.
@@ -204,6 +250,11 @@ pub fn chart() -> PathBuf {
     deploy().join("chart")
 }
 
+/// The kustomize base.
+pub fn kustomize_base() -> PathBuf {
+    deploy().join("kustomize")
+}
+
 /// A form of the manifests. A rotation is quicker than it is shipped: the kubelets here refresh Secrets every ten seconds.
 pub fn manifest(form: &str) -> Result<String> {
     manifest_of(&deploy(), form)
@@ -217,9 +268,15 @@ pub fn manifest_of(folder: &Path, form: &str) -> Result<String> {
     Ok(text.replace(flag, &format!("{flag}        - --xds-certificate-settle-time={SETTLE}\n")))
 }
 
-fn folder(name: &str) -> Result<String> {
+/// The CRDs of this version.
+pub fn crds() -> Result<String> {
+    crds_of(&deploy())
+}
+
+/// Those beside the manifests in a folder.
+pub fn crds_of(folder: &Path) -> Result<String> {
     let mut files: Vec<PathBuf> =
-        fs::read_dir(deploy().join(name))?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+        fs::read_dir(folder.join("crds"))?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     files.sort();
     let texts = files.iter().map(|file| fs::read_to_string(file).map(|text| format!("---\n{text}\n")));
     Ok(texts.collect::<Result<String, _>>()?)
@@ -244,12 +301,12 @@ pub fn ingress_of(namespace: &str, name: &str, class: &str) -> String {
 fn backend(namespace: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {namespace}}}\n\
-         spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}\n---\n\
-         apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  replicas: 2\n  \
+         spec: {{selector: {{app: web}}, ports: [{{name: http, port: 80, targetPort: 8080}}, \
+         {{name: tls, port: 8443}}, {{name: tcp, port: 9000}}]}}\n---\n\
+         apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
          selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      \
-         topologySpreadConstraints: [{{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, \
-         labelSelector: {{matchLabels: {{app: web}}}}}}]\n      \
-         containers: [{{name: echo, image: '{}', args: ['--http', '0.0.0.0:8080'], lifecycle: {{preStop: {{sleep: {{seconds: \
+         containers: [{{name: echo, image: '{}', args: ['--http', '0.0.0.0:8080', '--tls', '0.0.0.0:8443', \
+         '--tcp', '0.0.0.0:9000'], lifecycle: {{preStop: {{sleep: {{seconds: \
          5}}}}}}}}]\n",
         ready::ECHO
     )

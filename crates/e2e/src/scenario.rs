@@ -1,16 +1,22 @@
 //! What happens to an installation. Each scenario leaves it as it found it.
 
 mod contour;
+mod forms;
+mod isolation;
+mod outage;
 mod upgrade;
 
 use contour::contour_manifests;
+use forms::{certgen_install, gateway_install, kustomize_install};
+use isolation::isolation;
+use outage::{api_outage, long_api_outage};
 use upgrade::upgrade;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -22,8 +28,8 @@ use testbed::eventually;
 use crate::installation::{self, HOST, Installation, LIMIT, NAMESPACE, ingress, served};
 use crate::{Row, Traffic, TrafficReport};
 
-/// How long the API server is away.
-const OUTAGE: Duration = Duration::from_secs(60);
+/// Requests of each protocol while streams are open on Envoys that have been told to go.
+const DRAINING: u64 = 500;
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<TrafficReport>> + 'a>>;
 
@@ -39,7 +45,7 @@ pub struct Scenario {
 macro_rules! scenarios {
     ($($name:literal $run:ident $about:literal;)*) => {
         /// All of them, in the order in which they are run. The first installs Sesame; `upgrade` installs it
-        /// anew, and the last two replace that installation.
+        /// anew, and those from `gateway-install` on replace that installation.
         pub const SCENARIOS: &[Scenario] =
             &[$(Scenario { name: $name, about: $about, run: |installation| Box::pin($run(installation)) }),*];
     };
@@ -47,18 +53,22 @@ macro_rules! scenarios {
 
 scenarios! {
     "install" install "the YAML is applied to an empty cluster; ends with the first requests that are served";
-    "envoy-rollout" envoy_rollout "all Envoys are replaced; a WebSocket stays open until its client closes it";
+    "envoy-rollout" envoy_rollout "all Envoys are replaced";
     "controller-rollout" controller_rollout "all controllers are replaced; nothing is sent to proxies again";
     "both-rollouts" both_rollouts "controllers and Envoys are replaced at the same time";
     "leader-kill" leader_kill "the leader is killed; another one writes status";
     "kill-all" kill_all "all controllers are killed at once";
-    "api-outage" api_outage "the API server is away for 60 seconds, in which all controllers are killed";
+    "api-outage" api_outage "the API server is away for 60 seconds, in which all controllers and then all Envoys are killed";
+    "long-api-outage" long_api_outage "the same for ten minutes";
     "certificate-rotation" certificate_rotation "a new CA for xDS connections, in all steps; no stream ends";
-    "isolation" isolation "another pod asks for debug pages, the admin interface and what changes something";
+    "isolation" isolation "another pod asks for debug pages, the admin interface and what changes something; a tenant aims routes at them";
     "scale" scale "Envoys are scaled from two to three, to one and back";
     "node-drain" node_drain "one of the two nodes is drained and comes back";
     "upgrade" upgrade "to the previous version and back, controllers and then Envoys; both versions serve at once for a while";
     "daemonset-rollout" daemon_set_rollout "the other form of the manifests: a DaemonSet with host ports, all Envoys replaced";
+    "gateway-install" gateway_install "the installation is deleted; the provisioner alone is installed, and a Gateway served by proxies of its own";
+    "certgen-install" certgen_install "the installation is deleted; the YAML with certificates by a Job is applied";
+    "kustomize-install" kustomize_install "the installation is deleted; the kustomize base is applied: a DaemonSet with host ports";
     "chart-install" chart_install "the installation is deleted; helm installs the chart";
     "contour-manifests" contour_manifests "the installation is deleted; Contour's own manifests are applied with our image";
 }
@@ -91,13 +101,19 @@ impl Scenario {
     }
 }
 
-/// Traffic that has begun.
+/// Requests and streams that have begun.
 async fn traffic(installation: &Installation) -> Result<(Traffic, SocketAddr)> {
     let at = installation.address(NAMESPACE).await?;
+    Ok((traffic_at(at).await?, at))
+}
+
+/// The same, where the address is known: the API server need not answer.
+async fn traffic_at(at: SocketAddr) -> Result<Traffic> {
     served(at, HOST).await?;
-    let traffic = Traffic::start(at, HOST);
+    let mut traffic = Traffic::start(at, HOST);
+    traffic.open_streams().await?;
     traffic.answered(50).await;
-    Ok((traffic, at))
+    Ok(traffic)
 }
 
 /// Ends traffic after everything has been quiet for a moment.
@@ -129,19 +145,25 @@ async fn gone(installation: &Installation, pods: &BTreeMap<String, Pod>) -> Resu
     Ok(())
 }
 
-async fn envoy_rollout(installation: &Installation) -> Result<TrafficReport> {
-    let at = installation.address(NAMESPACE).await?;
-    served(at, HOST).await?;
-    let old = installation.pods(NAMESPACE, "envoy").await?;
-    let mut traffic = Traffic::with_streams(at, HOST).await?;
-    traffic.answered(50).await;
-    installation.restart("deployments", "envoy").await?;
-    installation.cluster.deployment_available(NAMESPACE, "envoy").await?;
-    traffic.answered(500).await;
+/// Envoys go, and their streams stay until their clients close them; then the pods are gone, too.
+async fn drained(
+    installation: &Installation,
+    mut traffic: Traffic,
+    old: &BTreeMap<String, Pod>,
+) -> Result<TrafficReport> {
+    traffic.answered(DRAINING).await;
     let mut report = traffic.close_streams().await;
-    gone(installation, &old).await?;
+    gone(installation, old).await?;
     report.add(settle(traffic).await);
     Ok(report)
+}
+
+async fn envoy_rollout(installation: &Installation) -> Result<TrafficReport> {
+    let (traffic, _) = traffic(installation).await?;
+    let old = installation.pods(NAMESPACE, "envoy").await?;
+    installation.restart("deployments", "envoy").await?;
+    installation.cluster.deployment_available(NAMESPACE, "envoy").await?;
+    drained(installation, traffic, &old).await
 }
 
 async fn controller_rollout(installation: &Installation) -> Result<TrafficReport> {
@@ -167,9 +189,8 @@ async fn both_rollouts(installation: &Installation) -> Result<TrafficReport> {
     for name in ["sesame", "envoy"] {
         installation.cluster.deployment_available(NAMESPACE, name).await?;
     }
-    gone(installation, &old).await?;
     new_host(installation, at, "both").await?;
-    Ok(settle(traffic).await)
+    drained(installation, traffic, &old).await
 }
 
 /// A new host is served and told its address: somebody leads.
@@ -211,21 +232,6 @@ async fn kill_all(installation: &Installation) -> Result<TrafficReport> {
     Ok(settle(traffic).await)
 }
 
-async fn api_outage(installation: &Installation) -> Result<TrafficReport> {
-    let (traffic, at) = traffic(installation).await?;
-    installation.cluster.api()?.kill().await?;
-    let begun = Instant::now();
-    // Kubelets restart what is killed, without the API server.
-    traffic.answered(500).await;
-    let killed = installation.kill_controllers()?;
-    ensure!(killed == 2, "{killed} controllers were killed");
-    tokio::time::sleep(OUTAGE.saturating_sub(begun.elapsed())).await;
-    installation.cluster.api()?.restart().await?;
-    new_host(installation, at, "back").await?;
-    installation.cluster.deployment_available(NAMESPACE, "sesame").await?;
-    Ok(settle(traffic).await)
-}
-
 async fn certificate_rotation(installation: &Installation) -> Result<TrafficReport> {
     let (traffic, at) = traffic(installation).await?;
     let secrets = Api::<Secret>::namespaced(installation.cluster.client()?, NAMESPACE);
@@ -260,83 +266,46 @@ async fn certificate_rotation(installation: &Installation) -> Result<TrafficRepo
     Ok(report)
 }
 
-/// What answers at an address to whoever reaches it.
-async fn answer(at: SocketAddr, method: &str, path: &str) -> String {
-    let client = testbed::Client::new(at).timeout(Duration::from_secs(5));
-    let request = if method == "POST" { client.post(path, "") } else { client.get(path) };
-    request.await.map_or_else(|_| "nothing".to_owned(), |answer| answer.status.as_u16().to_string())
-}
-
-async fn isolation(installation: &Installation) -> Result<TrafficReport> {
-    let ip = |pod: &Pod| -> Result<std::net::IpAddr> {
-        let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()).context("a pod without address")?;
-        Ok(ip.parse()?)
-    };
-    // The load balancer, the nodes and this program reach pods like any other pod does.
-    for pod in installation.pods(NAMESPACE, "sesame").await?.values() {
-        let at = |port| Ok::<_, anyhow::Error>(SocketAddr::new(ip(pod)?, port));
-        for (port, path, wanted) in [
-            (8000, "/healthz", "200"),
-            (8000, "/debug/fleets", "404"),
-            (6060, "/debug/fleets", "nothing"),
-            (8001, "/", "nothing"),
-        ] {
-            let found = answer(at(port)?, "GET", path).await;
-            ensure!(found == wanted, "port {port} of a controller answers {path} with {found}");
-        }
-    }
-    for pod in installation.pods(NAMESPACE, "envoy").await?.values() {
-        let at = |port| Ok::<_, anyhow::Error>(SocketAddr::new(ip(pod)?, port));
-        for (method, path, wanted) in [
-            ("GET", "/ready", "200"),
-            ("GET", "/stats", "200"),
-            ("GET", "/config_dump", "404"),
-            ("GET", "/certs", "404"),
-            ("GET", "/stats/../config_dump", "404"),
-            ("POST", "/quitquitquit", "404"),
-            ("POST", "/healthcheck/fail", "404"),
-            ("POST", "/stats", "404"),
-        ] {
-            let found = answer(at(8002)?, method, path).await;
-            ensure!(found == wanted, "an Envoy answers {method} {path} with {found}");
-        }
-        for port in [9001, 19000, 15000] {
-            let found = answer(at(port)?, "GET", "/config_dump").await;
-            ensure!(found == "nothing", "port {port} of an Envoy answers {found}");
-        }
-    }
-    let (traffic, _) = traffic(installation).await?;
-    Ok(settle(traffic).await)
-}
-
 async fn scale(installation: &Installation) -> Result<TrafficReport> {
-    let (traffic, at) = traffic(installation).await?;
+    let (mut traffic, at) = traffic(installation).await?;
+    let mut report = TrafficReport::default();
     for replicas in [3, 1, 3, 2] {
         installation.patch("deployments", "envoy", json!({ "spec": { "replicas": replicas } })).await?;
         installation.cluster.deployment_available(NAMESPACE, "envoy").await?;
+        traffic.answered(DRAINING / 2).await;
+        report.add(traffic.close_streams().await);
         let settled = async || match installation.pods(NAMESPACE, "envoy").await {
             Ok(pods) if pods.len() == replicas => Ok(()),
             Ok(pods) => Err(format!("{} pods", pods.len())),
             Err(error) => Err(error.to_string()),
         };
         eventually(format!("{replicas} Envoys"), LIMIT, settled).await?;
+        traffic.open_streams().await?;
     }
     served(at, HOST).await?;
-    Ok(settle(traffic).await)
+    report.add(settle(traffic).await);
+    Ok(report)
 }
 
 async fn node_drain(installation: &Installation) -> Result<TrafficReport> {
-    let (traffic, at) = traffic(installation).await?;
+    let (mut traffic, at) = traffic(installation).await?;
     let pods = installation.pods(NAMESPACE, "envoy").await?;
     let node = pods.values().find_map(|pod| pod.spec.as_ref()?.node_name.clone()).context("an Envoy on a node")?;
     let drain = ["drain", &node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=170s"];
-    installation.kubectl(&drain).await?;
+    // The drain lasts until the streams are closed. The backend is a DaemonSet, which a drain leaves alone.
+    let streams = async {
+        traffic.answered(DRAINING).await;
+        traffic.close_streams().await
+    };
+    let (drained, mut report) = tokio::join!(installation.kubectl(&drain), streams);
+    drained?;
     for name in ["sesame", "envoy"] {
         installation.cluster.deployment_available(NAMESPACE, name).await?;
     }
     new_host(installation, at, "drained").await?;
     installation.kubectl(&["uncordon", &node]).await?;
-    Ok(settle(traffic).await)
+    report.add(settle(traffic).await);
+    Ok(report)
 }
 
 async fn daemon_set_rollout(installation: &Installation) -> Result<TrafficReport> {
@@ -349,12 +318,23 @@ async fn daemon_set_rollout(installation: &Installation) -> Result<TrafficReport
         let internal = addresses.iter().find(|address| address.type_ == "InternalIP").context("a node's address")?;
         served(SocketAddr::new(internal.address.parse()?, 80), HOST).await?;
     }
-    let (traffic, _) = traffic(installation).await?;
+    let (mut traffic, _) = traffic(installation).await?;
     let old = installation.pods(NAMESPACE, "envoy").await?;
     installation.restart("daemonsets", "envoy").await?;
-    installation.cluster.daemon_set_available(NAMESPACE, "envoy").await?;
+    // One node after the other: an Envoy is replaced when the streams on it are closed.
+    let streams = async {
+        traffic.answered(DRAINING).await;
+        let mut report = traffic.close_streams().await;
+        traffic.open_streams().await?;
+        traffic.answered(DRAINING).await;
+        report.add(traffic.close_streams().await);
+        Ok::<_, anyhow::Error>(report)
+    };
+    let (available, report) = tokio::join!(installation.cluster.daemon_set_available(NAMESPACE, "envoy"), streams);
+    available?;
+    let mut report = report?;
     gone(installation, &old).await?;
-    let report = settle(traffic).await;
+    report.add(settle(traffic).await);
     installation.kubectl(&["--namespace", NAMESPACE, "delete", "daemonset", "envoy", "--wait=true"]).await?;
     gone(installation, &installation.pods(NAMESPACE, "envoy").await?).await?;
     installation.install("sesame-deployment.yaml").await?;
@@ -371,7 +351,9 @@ async fn uninstall(installation: &Installation) -> Result<()> {
         .await?;
     gone(installation, &pods).await?;
     installation.kubectl(&["delete", "namespace", NAMESPACE, "--wait=true", "--timeout=170s"]).await?;
-    installation.kubectl(&["delete", "clusterrole,clusterrolebinding,ingressclass", "sesame"]).await?;
+    installation
+        .kubectl(&["delete", "clusterrole,clusterrolebinding,ingressclass", "sesame", "--ignore-not-found"])
+        .await?;
     Ok(())
 }
 

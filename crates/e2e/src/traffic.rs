@@ -8,13 +8,19 @@ use testbed::{Client, Load};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::stream::{Protocol, Stream};
+
 /// Requests per second of each protocol.
 const RATE: u32 = 50;
 /// How often a stream is used.
 const PULSE: Duration = Duration::from_millis(200);
 
+/// Streams of each protocol: more than one, so that they are not all on one Envoy.
+const STREAMS: usize = 2;
+
 /// Requests that go on until they are stopped.
 pub struct Traffic {
+    at: SocketAddr,
     loads: [(&'static str, Load); 2],
     streams: Vec<JoinHandle<Result<u64>>>,
     stop: watch::Sender<bool>,
@@ -49,28 +55,17 @@ impl Traffic {
         let client = || Client::new(at).host(host).timeout(Duration::from_secs(10));
         let load = |client: Client| Load::of(client.get("/")).per_second(RATE).start();
         let loads = [("HTTP/1.1", load(client())), ("HTTP/2", load(client().http2()))];
-        Traffic { loads, streams: Vec::new(), stop: watch::Sender::new(false) }
+        Traffic { at, loads, streams: Vec::new(), stop: watch::Sender::new(false) }
     }
 
-    /// The same with a WebSocket that stays open until it is stopped.
-    pub async fn with_streams(at: SocketAddr, host: &str) -> Result<Traffic> {
-        let mut traffic = Self::start(at, host);
-        let mut socket = Client::new(at).host(host).websocket("/").await.context("opening a WebSocket")?;
-        let mut stop = traffic.stop.subscribe();
-        traffic.streams.push(tokio::spawn(async move {
-            let mut messages = 0;
-            let begun = Instant::now();
-            while tokio::time::timeout(PULSE, stop.wait_for(|stop| *stop)).await.is_err() {
-                let text = messages.to_string();
-                let answer = socket.ask(&text).await;
-                let answer = answer.with_context(|| format!("the WebSocket ended after {:.1?}", begun.elapsed()))?;
-                anyhow::ensure!(answer == text, "the WebSocket answered {answer}");
-                messages += 1;
-            }
-            socket.close().await.context("closing the WebSocket")?;
-            Ok(messages)
-        }));
-        Ok(traffic)
+    /// Opens streams of every protocol; they stay open until they are closed here.
+    pub async fn open_streams(&mut self) -> Result<()> {
+        self.stop.send_replace(false);
+        for protocol in Protocol::ALL.into_iter().flat_map(|protocol| [protocol; STREAMS]) {
+            let stream = protocol.open(self.at).await?;
+            self.streams.push(tokio::spawn(used(protocol, stream, self.stop.subscribe())));
+        }
+        Ok(())
     }
 
     /// Waits until each protocol has had this many more answers.
@@ -113,4 +108,16 @@ impl Traffic {
         }
         report
     }
+}
+
+/// Uses a stream until it is to be closed; gives the number of messages.
+async fn used(protocol: Protocol, mut stream: Stream, mut stop: watch::Receiver<bool>) -> Result<u64> {
+    let (begun, mut messages) = (Instant::now(), 0_u64);
+    while tokio::time::timeout(PULSE, stop.wait_for(|stop| *stop)).await.is_err() {
+        let answered = stream.ask(&messages.to_string()).await;
+        answered.with_context(|| format!("a {} ended after {:.1?}", protocol.name(), begun.elapsed()))?;
+        messages += 1;
+    }
+    stream.close().await?;
+    Ok(messages)
 }

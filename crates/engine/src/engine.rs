@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::backlog::Backlog;
 use crate::changes::Changes;
 use crate::counters::{Batch, TableCounters};
-use crate::erased::{AnyTable, Later, Mode, Places, Step, around, store, store_mut};
+use crate::erased::{AnyTable, Later, Mode, Offloads, Places, Step, around, store, store_mut};
 use crate::node::ROWS;
 use crate::offload::{Finished, Job, Lent, Offload, Replaced};
 use crate::oracle::{self, Divergence};
@@ -39,6 +39,8 @@ pub struct Engine {
     /// How many rows were left to jobs, and how many jobs are done.
     queued: u64,
     jobs: u64,
+    /// The last job was for a row of the lane.
+    is_lane_served: bool,
     lent: Owner,
     backlog: Backlog,
 }
@@ -51,7 +53,7 @@ pub enum Offloading {
     Off,
     /// Those that their tables call [large](crate::Derived::is_large).
     Large,
-    /// All that are not in the lane: for tests.
+    /// All of them: for tests.
     All,
 }
 
@@ -87,6 +89,7 @@ impl Engine {
             offloading: Offloading::Off,
             queued: 0,
             jobs: 0,
+            is_lane_served: false,
             lent: Owner(Arc::new(lent)),
             backlog: Backlog::default(),
         }
@@ -113,12 +116,13 @@ impl Engine {
     /// Works until nothing waits or `budget` is used up, at least one row. A row is never interrupted; while offloading is
     /// on, large ones are left to [jobs](Self::next_job), and are not waited for.
     pub fn run(&mut self, budget: Duration) -> Progress {
-        let mode = match self.offloading {
-            Offloading::Off => Mode::Inline,
-            Offloading::Large => Mode::Offload { number: self.queued, all: false },
-            Offloading::All => Mode::Offload { number: self.queued, all: true },
-        };
+        let mode = Mode { drains: false, offloads: self.offloads() };
         self.work(Instant::now().checked_add(budget), mode)
+    }
+
+    fn offloads(&self) -> Option<Offloads> {
+        let is_on = self.offloading != Offloading::Off;
+        is_on.then_some(Offloads { number: self.queued, all: self.offloading == Offloading::All })
     }
 
     /// Works until nothing waits, and nothing is left to jobs or in the backlog.
@@ -126,7 +130,7 @@ impl Engine {
         self.recall();
         let limit = self.backlog.limit();
         self.limit_fan_out(None);
-        let _ = self.work(None, Mode::Inline);
+        let _ = self.work(None, Mode { drains: false, offloads: None });
         self.limit_fan_out(limit);
     }
 
@@ -165,9 +169,11 @@ impl Engine {
         self.backlog.len() > 0 && partition().is_some_and(|partition| self.backlog.is_waiting(partition))
     }
 
-    /// Brings the tables of the lane up to date, in the middle of a batch or not, within `budget`. Removes nothing.
+    /// Brings the tables of the lane up to date, in the middle of a batch or not, within `budget`. Removes nothing. Large rows
+    /// are left to jobs, as [`Self::run`] does.
     pub fn drain_lane(&mut self, budget: Duration) -> Progress {
-        self.work(Instant::now().checked_add(budget), Mode::Drain)
+        let mode = Mode { drains: true, offloads: self.offloads() };
+        self.work(Instant::now().checked_add(budget), mode)
     }
 
     fn work(&mut self, deadline: Option<Instant>, mut mode: Mode) -> Progress {
@@ -175,7 +181,7 @@ impl Engine {
         let mut worked = false;
         'work: for at in 0..self.tables.len() {
             let (earlier, table, mut later) = around(&mut self.tables, at, &mut self.backlog);
-            if mode == Mode::Drain && !table.is_lane() {
+            if mode.drains && !table.is_lane() {
                 continue;
             }
             // Work in one table makes work in later ones only, so one pass does it all.
@@ -185,7 +191,7 @@ impl Engine {
                     Step::Computed => self.batch.computed += 1,
                     Step::Offloaded => {
                         self.queued += 1;
-                        mode = Mode::Offload { number: self.queued, all: self.offloading == Offloading::All };
+                        mode.offloads = mode.offloads.map(|offloads| Offloads { number: self.queued, ..offloads });
                     }
                     Step::Removed | Step::Deferred => {}
                 }
@@ -206,7 +212,7 @@ impl Engine {
             tracing::debug!(batch = ?self.last_batch, "settled");
         }
         let drained = || !self.tables.iter().any(|table| table.is_lane() && table.is_dirty());
-        let done = settled || mode == Mode::Drain && drained();
+        let done = settled || mode.drains && drained();
         if done { Progress::Settled } else { Progress::More }
     }
 
@@ -216,10 +222,14 @@ impl Engine {
     }
 
     /// The computation of the large row that has waited for a thread for longest. A row that is large again and again comes
-    /// after all others that wait meanwhile.
+    /// after all others that wait meanwhile. Rows of the lane have every second turn, however many others wait.
     pub fn next_job(&mut self) -> Option<Job> {
-        let (_, at) =
-            self.tables.iter().enumerate().filter_map(|(at, table)| Some((table.first_queued()?, at))).min()?;
+        let is_lanes_turn = !self.is_lane_served;
+        let tables = self.tables.iter().enumerate();
+        let queued =
+            tables.filter_map(|(at, table)| Some((table.is_lane() != is_lanes_turn, table.first_queued()?, at)));
+        let (_, _, at) = queued.min()?;
+        self.is_lane_served = self.tables[at].is_lane();
         self.tables[at].next_job(&self.lent.0)
     }
 

@@ -72,13 +72,18 @@ pub(crate) trait AnyTable: Any + Send + Sync {
 
 /// How a step works.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Every row is computed.
-    Inline,
-    /// Large rows, or all of them, wait for another thread; the next one gets this number.
-    Offload { number: u64, all: bool },
-    /// Only the lane is brought up to date: every row is computed, and nothing is removed.
-    Drain,
+pub(crate) struct Mode {
+    /// Only the lane is brought up to date, and nothing is removed.
+    pub(crate) drains: bool,
+    /// Which rows wait for another thread; without any, every row is computed.
+    pub(crate) offloads: Option<Offloads>,
+}
+
+/// Large rows, or all of them; the next one gets this number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offloads {
+    pub(crate) number: u64,
+    pub(crate) all: bool,
 }
 
 /// What a step did.

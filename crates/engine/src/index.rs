@@ -227,7 +227,7 @@ fn walk<I: Index>(
     row: &<I::Of as Table>::Key,
     old: Option<&ValueOf<I>>,
     new: Option<&ValueOf<I>>,
-    mut tell: impl FnMut(I::Key, Move),
+    mut notify: impl FnMut(I::Key, Move),
 ) {
     let before = old.map(|value| keys_of::<I>(row, value)).unwrap_or_default();
     let after = new.map(|value| keys_of::<I>(row, value)).unwrap_or_default();
@@ -240,9 +240,9 @@ fn walk<I: Index>(
             (None, None) => break,
         };
         match (before.next_if(|_| order.is_le()), after.next_if(|_| order.is_ge())) {
-            (Some(key), Some(_)) => tell(key, Move::Changed),
-            (Some(key), None) => tell(key, Move::Left),
-            (None, Some(key)) => tell(key, Move::Joined),
+            (Some(key), Some(_)) => notify(key, Move::Changed),
+            (Some(key), None) => notify(key, Move::Left),
+            (None, Some(key)) => notify(key, Move::Joined),
             (None, None) => {}
         }
     }
@@ -252,7 +252,12 @@ fn walk<I: Index>(
 fn keys_of<I: Index>(key: &<I::Of as Table>::Key, value: &<I::Of as Table>::Value) -> Vec<I::Key> {
     let keys = catch_unwind(AssertUnwindSafe(|| I::keys(key, value).into_iter().collect::<Vec<_>>()));
     let mut keys = keys.unwrap_or_else(|panic| {
-        tracing::error!(index = I::NAME, ?key, panic = message_of(&*panic), "the index passes over a row");
+        tracing::error!(
+            index = I::NAME,
+            ?key,
+            panic = message_of(&*panic),
+            "the index skips a row: its key function panicked"
+        );
         Vec::new()
     });
     keys.sort_unstable();

@@ -166,7 +166,7 @@ impl<T: Table> Fetched for FetchedHold<T> {
 }
 
 fn hold_of<'s, T: Table>(store: &'s Store<T>, key: &T::Key) -> Option<&'s str> {
-    store.holds.get(&store.rows.find(key)?)?.message()
+    store.panicked.get(&store.rows.find(key)?)?.message()
 }
 
 fn row_node<T: Table>(table: u16, store: &Store<T>, key: &T::Key, marks: u16) -> Node {

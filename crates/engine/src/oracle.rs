@@ -57,11 +57,11 @@ pub(crate) fn compare<T: Table>(kept: &Store<T>, fresh: &Store<T>) -> Result<(),
         }
     }
     let names = |store: &Store<T>| {
-        let holds = store.holds().into_iter();
+        let rows = store.panicked_rows().into_iter();
         let name = |(key, hold): (&T::Key, &PanickedRow<T::Value>)| {
             (format!("{key:?}"), hold.message().is_none(), hold.good.is_some())
         };
-        holds.map(name).collect::<Vec<_>>()
+        rows.map(name).collect::<Vec<_>>()
     };
     let (held, held_fresh) = (names(kept), names(fresh));
     if held != held_fresh {

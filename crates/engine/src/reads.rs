@@ -129,7 +129,7 @@ impl<'a> Reads<'a> {
             Source::Tables(tables) => {
                 let tables = *tables;
                 let (slot, _) = self.row::<T>(tables, at, key, HOLD)?;
-                store::<T>(&*tables[usize::from(at)]).holds.get(&slot)?.message()
+                store::<T>(&*tables[usize::from(at)]).panicked.get(&slot)?.message()
             }
             Source::Lent(borrowed, _) => borrowed.hold::<T>(at, key).held.as_deref(),
         }
@@ -252,7 +252,7 @@ impl<'a> Reads<'a> {
                         let is_open = |table: &dyn AnyTable| table.is_lane() || table.is_input();
                         (found.is_some(), !self.reader.lane || found.is_some_and(is_open))
                     }
-                    // Rows of the lane are computed by the owner of the tables.
+                    // What the lane may read is checked where the owner of the tables computes, as in the first build.
                     Source::Lent(_, own) => (at < *own, true),
                 };
                 match (is_before, is_open) {

@@ -99,7 +99,7 @@ pub(crate) struct Store<T: Table> {
     queued: VecDeque<(u64, u32)>,
     /// Rows that lost their last claim.
     leaving: BTreeSet<u32>,
-    pub(crate) holds: HashMap<u32, PanickedRow<T::Value>>,
+    pub(crate) panicked: HashMap<u32, PanickedRow<T::Value>>,
     /// Last good values handed over by the engine of which this is a fresh copy.
     given: HashMap<T::Key, Arc<T::Value>>,
     /// For an output table: what the outside has not heard yet.
@@ -134,7 +134,7 @@ impl<T: Table> Store<T> {
             dirty: VecDeque::new(),
             queued: VecDeque::new(),
             leaving: BTreeSet::new(),
-            holds: HashMap::new(),
+            panicked: HashMap::new(),
             given: HashMap::new(),
             pending: None,
             counters: TableCounters { name: T::NAME, ..TableCounters::default() },
@@ -162,14 +162,14 @@ impl<T: Table> Store<T> {
     }
 
     pub(crate) fn is_pending(&self, slot: u32) -> bool {
-        self.holds.get(&slot).is_some_and(|hold| hold.message().is_none())
+        self.panicked.get(&slot).is_some_and(|hold| hold.message().is_none())
     }
 
     /// The rows that are held, in key order.
-    pub(crate) fn holds(&self) -> Vec<(&T::Key, &PanickedRow<T::Value>)> {
-        let mut holds: Vec<_> = self.holds.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
-        holds.sort_unstable_by_key(|&(key, _)| key);
-        holds
+    pub(crate) fn panicked_rows(&self) -> Vec<(&T::Key, &PanickedRow<T::Value>)> {
+        let mut rows: Vec<_> = self.panicked.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
+        rows.sort_unstable_by_key(|&(key, _)| key);
+        rows
     }
 
     /// Holds a row, or no longer; says whether that is for another cause than before.
@@ -177,8 +177,8 @@ impl<T: Table> Store<T> {
         let cause = |hold: &PanickedRow<T::Value>| hold.cause.clone();
         let is = hold.as_ref().map(cause);
         let was = match hold {
-            Some(hold) => self.holds.insert(slot, hold),
-            None => self.holds.remove(&slot),
+            Some(hold) => self.panicked.insert(slot, hold),
+            None => self.panicked.remove(&slot),
         };
         let was = was.as_ref().map(cause);
         let pending = |cause: &Option<Cause>| usize::from(*cause == Some(Cause::Pending));
@@ -260,12 +260,12 @@ impl<T: Table> Store<T> {
         if let Some(pending) = &mut self.pending {
             pending.note(key, &old);
         }
-        self.tell(slot, other_hold || came_or_went, later);
+        self.notify(slot, other_hold || came_or_went, later);
         old
     }
 
     /// Tells all who read a row, or asked for it when it was not there; those who read its hold alone if they are meant, too.
-    fn tell(&self, slot: u32, with_hold: bool, later: &mut Later<'_>) {
+    fn notify(&self, slot: u32, with_hold: bool, later: &mut Later<'_>) {
         later.mark(self.rows.get(slot).readers.iter().filter(|reader| with_hold || !reader.is_marked()));
         later.mark(self.rows.missed(self.rows.key(slot)));
     }
@@ -401,7 +401,7 @@ impl<T: Table> AnyTable for Store<T> {
 
     fn fresh(&self) -> Box<dyn AnyTable> {
         let good =
-            self.holds.iter().filter_map(|(&slot, hold)| Some((self.rows.key(slot).clone(), hold.good.clone()?)));
+            self.panicked.iter().filter_map(|(&slot, hold)| Some((self.rows.key(slot).clone(), hold.good.clone()?)));
         Box::new(Self {
             lane: self.lane,
             fans_out: self.fans_out,
@@ -430,13 +430,13 @@ impl<T: Table> AnyTable for Store<T> {
         TableCounters {
             keys: self.rows.len(),
             index_keys: self.indexes.iter().map(|index| index.len()).sum(),
-            held: self.holds.len() - self.counters.pending,
+            held: self.panicked.len() - self.counters.pending,
             ..self.counters
         }
     }
 
     fn held(&self) -> Vec<Held> {
-        let held = self.holds().into_iter().filter_map(|(key, hold)| {
+        let held = self.panicked_rows().into_iter().filter_map(|(key, hold)| {
             let (message, last_good) = (hold.message()?.to_owned(), hold.good.is_some());
             Some(Held { table: T::NAME, key: format!("{key:?}"), message, last_good })
         });

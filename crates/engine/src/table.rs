@@ -49,8 +49,7 @@ pub trait Derived: Table {
     }
 
     /// Whether the row takes long to compute: a millisecond is long. Such rows are computed on another thread while the
-    /// engine [offloads](crate::Engine::set_offloading). Must be quick itself; what it reads is not recorded. Not asked of
-    /// tables in the lane.
+    /// engine [offloads](crate::Engine::set_offloading). Must be quick itself; what it reads is not recorded.
     fn is_large(&self, _key: &Self::Key, _reads: &mut Reads<'_>) -> bool {
         false
     }

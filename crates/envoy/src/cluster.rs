@@ -4,7 +4,12 @@
 pub mod holder;
 pub mod protocol;
 
-use crate::{bootstrap::DnsFamily, endpoints::socket, name};
+use crate::{
+    bootstrap::DnsFamily,
+    endpoints::socket,
+    name,
+    route::{headers_to_add, headers_to_remove},
+};
 use envoy_api::{
     any,
     envoy::{
@@ -253,8 +258,8 @@ fn health_checks(cluster: &model::Cluster) -> Vec<HealthCheck> {
 }
 
 fn probe(probe: &Probe, h2: bool) -> HealthChecker {
-    let (path, host, statuses) = match probe {
-        Probe::Http { path, host, statuses } => (path, host, statuses),
+    let (path, host, statuses, headers) = match probe {
+        Probe::Http { path, host, statuses, headers } => (path, host, statuses, headers),
         Probe::Grpc { service, host } => {
             return HealthChecker::GrpcHealthCheck(GrpcHealthCheck {
                 service_name: service.to_string(),
@@ -270,6 +275,8 @@ fn probe(probe: &Probe, h2: bool) -> HealthChecker {
         host: host.as_str().to_owned(),
         path: path.to_string(),
         expected_statuses: ranges.collect(),
+        request_headers_to_add: headers_to_add(headers),
+        request_headers_to_remove: headers_to_remove(headers),
         codec_client_type: codec.into(),
         ..Default::default()
     })

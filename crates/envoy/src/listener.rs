@@ -6,12 +6,14 @@
 
 pub mod access_log;
 pub mod admin;
+mod composite;
 pub mod connection;
 pub mod ext_authz;
 pub mod filters;
 pub mod jwt;
 pub mod local_replies;
 pub mod rate_limit;
+pub mod script;
 pub mod slots;
 pub mod sni;
 pub mod source_ip;
@@ -84,6 +86,13 @@ pub fn chain(port: &Port, id: &ChainId, packing: Packing) -> Bytes {
         transport_socket_connect_timeout: id.termination.is_on_demand().then(|| tls::HANDSHAKE_TIMEOUT.into()),
         ..Default::default()
     };
+    chain.encode_to_vec().into()
+}
+
+/// The chain of a TLS listener for plaintext connections, encoded. They have a port of their own: the hosts of that travel so.
+pub fn plaintext_chain(port: &Port, packing: Packing) -> Bytes {
+    let name = name::PLAINTEXT_CHAIN.to_owned();
+    let chain = FilterChain { name, filters: vec![http(port, None, packing)], ..Default::default() };
     chain.encode_to_vec().into()
 }
 

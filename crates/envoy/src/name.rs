@@ -106,6 +106,21 @@ pub fn redirects_scope(port: &PortId) -> String {
     scope_of_key(port, &redirects_key(port))
 }
 
+/// The route configuration that hosts of a port share, and the key of the scope that keeps it at hand: a hash of what its routes follow
+/// from. Every key of a request has a `|`, so no request finds that scope.
+pub fn shared_routes(port: &PortId, of: &impl fmt::Debug) -> String {
+    let (group, hash) = (group(port), hash(&format!("{of:?}")));
+    format!("{SHARED_ROUTES}{group}/{}", &hash[..HASH_LENGTH])
+}
+
+/// Whether a route configuration is one that hosts share.
+pub fn is_shared_routes(name: &str) -> bool {
+    name.starts_with(SHARED_ROUTES)
+}
+
+/// No port is called so: none has a `:` in front.
+const SHARED_ROUTES: &str = "shared:";
+
 /// The name of a scope: [`scope_group`], then 102 bits of a hash of its key. The hash is cryptographic, because tenants
 /// choose their hosts: nobody can make one whose scope has the name of another's.
 pub fn scope_of_key(port: &PortId, key: &str) -> String {
@@ -153,7 +168,7 @@ pub fn jwt_requirement(provider: &JwtProviderId) -> String {
 }
 
 /// A CA bundle: the Secret it stands in, apart from a certificate that may stand there too, or another kind of object, whose
-/// kind is part of the name. One of several objects is named by the hash of their names, which may be long.
+/// kind is part of the name. One of several objects, or with CRLs, is named by the hash of their names, which may be long.
 pub fn ca(bundle: &CaBundle) -> String {
     let of_one = |object: &ObjectRef| {
         let ObjectRef { kind, namespace, name } = object;
@@ -163,6 +178,7 @@ pub fn ca(bundle: &CaBundle) -> String {
         }
     };
     let mut names: Vec<String> = bundle.objects().map(of_one).collect();
+    names.extend(bundle.crl().map(|crl| format!("crl/{}/{}", crl.namespace, crl.name)));
     match names.len() {
         1 => names.remove(0),
         // No namespace has a `:`.
@@ -195,14 +211,16 @@ pub fn tcp_chain(listener: &ListenerId, host: &Host) -> String {
 pub fn chain(id: &ChainId) -> String {
     let ChainId { listener, termination, is_fallback } = id;
     let name = format!("{}{listener}", if *is_fallback { "fallback:" } else { "" });
-    let model::tls::Termination { certificate, additional, lowest, highest, clients } = &**termination;
+    let model::tls::Termination { certificate, additional, lowest, highest, clients, parameters } = &**termination;
     let rest: Vec<String> = additional.iter().map(secret).collect();
     let rest = match rest.is_empty() {
         true => String::new(),
         false => format!("+{}", &hash(&rest.join("+"))[..HASH_LENGTH]),
     };
     let clients = clients.as_ref().map(|clients| format!("/clients:{}", short(&ClientValidation::to_string(clients))));
-    format!("{name}/{certificate}{rest}/tls{lowest}-{highest}{}", clients.unwrap_or_default())
+    let parameters = parameters.as_ref().map(|own| format!("/parameters:{}", &hash(&format!("{own}"))[..HASH_LENGTH]));
+    let (parameters, clients) = (parameters.unwrap_or_default(), clients.unwrap_or_default());
+    format!("{name}/{certificate}{rest}/tls{lowest}-{highest}{parameters}{clients}")
 }
 
 /// How much of a hash stands for many names: 132 bits.
@@ -220,6 +238,9 @@ pub fn udp_cluster(listener: &ListenerId) -> String {
 
 /// A filter chain that there is not: connections that are led to it are closed, and take no other chain.
 pub const REFUSED_CHAIN: &str = "refused";
+
+/// The filter chain of a TLS listener for plaintext connections. The name of any other has a `/`.
+pub const PLAINTEXT_CHAIN: &str = "plaintext";
 
 /// A cluster that there is not: connections to it are ended.
 pub const NOWHERE: &str = "nowhere";
@@ -245,6 +266,18 @@ mod tests {
     use std::{collections::BTreeSet, sync::Arc};
 
     #[test]
+    fn names_of_scopes_fit_into_a_string_object() {
+        for name in ["ingress_http", "tcp-[2001:db8::1]:443", &"p".repeat(200)] {
+            let port = PortId::new(FleetId::Shared, name);
+            let longest = format!("{}example.com", "a.".repeat(121));
+            for host in ["a.example.com", "*.example.com", "*", &longest] {
+                assert_eq!(scope(&port, &Host::parse(host).unwrap()).len(), 22, "{host} on {name}");
+            }
+            assert_eq!(redirects_scope(&port).len(), 22, "{name}");
+        }
+    }
+
+    #[test]
     fn names_of_listeners_with_slashes_and_colons_are_no_others() {
         let id = |name: &str| ListenerId::new(FleetId::Shared, name);
         let host = |name: &str| Host::parse(name).unwrap();
@@ -265,6 +298,6 @@ mod tests {
             chain("tcp:a", false),
         ];
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
-        assert!(names.iter().all(|name| name != REFUSED_CHAIN));
+        assert!(names.iter().all(|name| name != REFUSED_CHAIN && name != PLAINTEXT_CHAIN));
     }
 }

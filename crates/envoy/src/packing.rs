@@ -17,7 +17,7 @@ pub mod redirects;
 pub mod scoped;
 
 use bytes::Bytes;
-use model::{Host, PortId, tls::Admission};
+use model::{Host, ObjectRef, PortId, tls::Admission};
 use prost::Message;
 
 use crate::{
@@ -41,15 +41,15 @@ pub fn encode(packing: Packing, port: &PortId, host: &model::VirtualHost, admiss
     let mut encoded = virtual_host::virtual_host(port, host);
     redirects::prepare(&name::redirects_key(port), &mut encoded);
     if let Some(admission) = admission {
-        admission::guard(packing, port, &host.host, admission, &mut encoded);
+        admission::guard(packing, port, &host.host, host.only_author(), admission, &mut encoded);
     }
     tree::shape(&mut encoded);
     encoded.encode_to_vec().into()
 }
 
 /// What stands in for a host that shares a resource with others, while proxies refuse it.
-pub fn refused(host: &Host) -> Bytes {
-    virtual_host::refused(host).encode_to_vec().into()
+pub fn refused(host: &Host, author: Option<&ObjectRef>) -> Bytes {
+    virtual_host::refused(host, author).encode_to_vec().into()
 }
 
 #[cfg(test)]
@@ -65,7 +65,12 @@ mod tests {
     }
 
     fn host(text: &str) -> VirtualHost {
-        VirtualHost { host: Host::parse(text).expect("a host"), routes: Vec::new(), catch_all: Vec::new(), limit: None }
+        VirtualHost {
+            host: Host::parse(text).expect("a host"),
+            routes: Vec::new(),
+            catch_all: Vec::new(),
+            local_rate_limit: None,
+        }
     }
 
     fn decoded(host: &Bytes) -> envoy_api::envoy::config::route::v3::VirtualHost {

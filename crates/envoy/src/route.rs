@@ -2,12 +2,14 @@
 //! read.
 
 pub mod action;
+pub mod auth_response;
 pub mod cookies;
 pub mod ext_authz;
 pub mod filters;
 pub mod jwt;
 pub mod mark;
 pub mod rate_limit;
+pub mod response_script;
 pub mod retry;
 
 use crate::listener::local_replies;
@@ -46,7 +48,7 @@ pub fn route(port: &PortId, host: &Host, route: &model::Route, names: Names) -> 
         name: route.origin.to_string(),
         r#match: Some(route_match(host, route, names)),
         metadata: Some(metadata(&route.origin.object, reason(&route.action))),
-        action: Some(action::action(&route.action, route.policy.descriptors())),
+        action: Some(action::action(&route.action, &route.policy)),
         typed_per_filter_config: filters::of_route(port, &route.policy),
         request_headers_to_add: headers_to_add(&route.policy.request_headers),
         request_headers_to_remove: headers_to_remove(&route.policy.request_headers),
@@ -59,12 +61,13 @@ pub fn route(port: &PortId, host: &Host, route: &model::Route, names: Names) -> 
 fn reason(action: &model::route::Action) -> Option<Code> {
     match action {
         model::route::Action::DirectResponse(response) => response.reason,
-        model::route::Action::Forward(_) | model::route::Action::Redirect(_) => None,
+        model::route::Action::Redirect(_) => Some(Code::Redirected),
+        model::route::Action::Forward(_) => None,
     }
 }
 
 /// What access logs read: whose route it is, and why it answers by itself.
-fn metadata(object: &ObjectRef, reason: Option<Code>) -> Metadata {
+pub(crate) fn metadata(object: &ObjectRef, reason: Option<Code>) -> Metadata {
     let origin = [("kind", object.kind.label()), ("namespace", &object.namespace), ("name", &object.name)];
     let mut metadata = facts(origin.into_iter());
     if let (Some(reason), Some(own)) = (reason, metadata.filter_metadata.get_mut(ORIGIN)) {
@@ -86,6 +89,8 @@ pub enum Names {
     Own,
     /// Those deeper than one label.
     Deeper,
+    /// All that are looked up there: exact names that share their routes.
+    Shared,
 }
 
 /// The match: the path, and below a wildcard host, how many labels the Host has.
@@ -190,7 +195,7 @@ fn text(text: &StringMatch, ignore_case: bool) -> StringMatcher {
 }
 
 /// Headers that are given a value, whatever they had, and values that are added to what they have.
-fn headers_to_add(changes: &HeaderChanges) -> Vec<HeaderValueOption> {
+pub(crate) fn headers_to_add(changes: &HeaderChanges) -> Vec<HeaderValueOption> {
     let option = |(name, value): &(MutableHeader, HeaderFormat), action: HeaderAppendAction| HeaderValueOption {
         header: Some(HeaderValue { key: name.to_string(), value: value.as_str().to_owned(), ..Default::default() }),
         append_action: action.into(),
@@ -204,6 +209,6 @@ fn headers_to_add(changes: &HeaderChanges) -> Vec<HeaderValueOption> {
 }
 
 /// Headers that are taken away.
-fn headers_to_remove(changes: &HeaderChanges) -> Vec<String> {
+pub(crate) fn headers_to_remove(changes: &HeaderChanges) -> Vec<String> {
     changes.remove.iter().map(ToString::to_string).collect()
 }

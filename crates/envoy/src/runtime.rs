@@ -6,7 +6,10 @@
 use crate::{bootstrap::RUNTIME_VALUES, name};
 use envoy_api::envoy::service::runtime::v3::Runtime;
 use envoy_api::google::protobuf::{Struct, Value, value::Kind};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Keys that begin so are Sesame's own.
 const OWN_PREFIX: &str = "sesame.";
@@ -23,6 +26,19 @@ pub struct RuntimeSettings {
 }
 
 impl RuntimeSettings {
+    /// The keys that the operator has a value for.
+    pub fn keys(&self) -> impl Iterator<Item = Arc<str>> {
+        self.values.keys().cloned().chain(self.max_requests_per_io_cycle.map(|_| IO_CYCLE.into()))
+    }
+
+    /// The same, and these values where the operator has none.
+    #[must_use]
+    pub fn with_defaults(mut self, values: BTreeMap<Arc<str>, Arc<str>>) -> Self {
+        let own: BTreeSet<Arc<str>> = self.keys().collect();
+        self.values.extend(values.into_iter().filter(|(key, _)| !own.contains(key)));
+        self
+    }
+
     /// The keys of values that have no effect, because Sesame decides about them.
     pub fn overridden(&self) -> impl Iterator<Item = &Arc<str>> {
         let own = |key: &str| {

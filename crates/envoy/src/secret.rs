@@ -31,12 +31,13 @@ pub fn certificate(name: &str, pair: &KeyPair) -> Secret {
     }
 }
 
-/// The certificates of a CA bundle under its name.
-pub fn authority(bundle: &CaBundle, pem: &str) -> Secret {
+/// The certificates of a CA bundle and their CRLs, if it has some, under its name.
+pub fn authority(bundle: &CaBundle, pem: &str, crls: Option<&str>) -> Secret {
     Secret {
         name: name::ca(bundle),
         r#type: Some(secret::Type::ValidationContext(CertificateValidationContext {
             trusted_ca: Some(inline(pem)),
+            crl: crls.map(inline),
             ..Default::default()
         })),
     }

@@ -9,7 +9,11 @@ mod extension;
 mod outside;
 mod overrides;
 
-use crate::{EndpointsId, HeaderValue, ObjectRef, Timeout, route::PathAndQuery};
+use crate::{
+    EndpointsId, HeaderValue, ObjectRef, Timeout,
+    route::{HeaderChanges, PathAndQuery},
+    tls::{TlsParameters, TlsVersions},
+};
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use extension::Extension;
@@ -242,6 +246,10 @@ pub struct Cluster {
     pub validation: Option<Validation>,
     /// The Secret with the certificate that backends are presented over TLS, if they are presented one.
     pub client_certificate: Option<ObjectRef>,
+    /// The TLS versions that are spoken, if not those of the settings.
+    pub tls_versions: Option<TlsVersions>,
+    /// Ciphers and curves, where they are not those of the settings.
+    pub tls_parameters: Option<Arc<TlsParameters>>,
     /// How many retries may be in flight, where no circuit breaker says so.
     pub max_retries: Option<u32>,
     /// The circuit breakers of requests of high priority.
@@ -264,6 +272,7 @@ impl Cluster {
         let (protocol, server_name, breakers, idle, balance, health) = Default::default();
         let (slow_start, validation, client_certificate, max_retries, high_breakers) = Default::default();
         let (connect_timeout, max_connection, keepalive, dns, stats_name) = Default::default();
+        let (tls_versions, tls_parameters) = Default::default();
         Self {
             id,
             discovery,
@@ -276,6 +285,8 @@ impl Cluster {
             slow_start,
             validation,
             client_certificate,
+            tls_versions,
+            tls_parameters,
             max_retries,
             high_breakers,
             connect_timeout,
@@ -299,6 +310,8 @@ impl Cluster {
             slow_start,
             validation,
             client_certificate,
+            tls_versions,
+            tls_parameters,
             max_retries,
             health_port: _,
             breakers,
@@ -320,6 +333,8 @@ impl Cluster {
             slow_start: slow_start.clone(),
             validation: validation.clone(),
             client_certificate: client_certificate.clone(),
+            tls_versions: *tls_versions,
+            tls_parameters: tls_parameters.clone(),
             max_retries: *max_retries,
             breakers: breakers.or(&self.breakers),
             high_breakers: *high_breakers,
@@ -367,6 +382,8 @@ pub struct CaBundle {
     first: ObjectRef,
     /// Sorted, after the first.
     more: Arc<[ObjectRef]>,
+    /// The Secret with the CRLs of the CAs, if certificates are compared with some.
+    crl: Option<ObjectRef>,
 }
 
 impl CaBundle {
@@ -376,12 +393,23 @@ impl CaBundle {
         objects.sort();
         objects.dedup();
         let mut objects = objects.into_iter();
-        Some(Self { first: objects.next()?, more: objects.collect() })
+        Some(Self { first: objects.next()?, more: objects.collect(), crl: None })
     }
 
     /// The first of the objects.
     pub fn first(&self) -> &ObjectRef {
         &self.first
+    }
+
+    /// The same, without the certificates that the CRLs of a Secret revoke.
+    #[must_use]
+    pub fn revoked_by(self, crl: Option<ObjectRef>) -> Self {
+        Self { crl, ..self }
+    }
+
+    /// The Secret with the CRLs, if there are some.
+    pub fn crl(&self) -> Option<&ObjectRef> {
+        self.crl.as_ref()
     }
 
     /// The objects, sorted, each once.
@@ -392,7 +420,7 @@ impl CaBundle {
 
 impl From<ObjectRef> for CaBundle {
     fn from(first: ObjectRef) -> Self {
-        Self { first, more: Arc::default() }
+        Self { first, more: Arc::default(), crl: None }
     }
 }
 
@@ -441,6 +469,8 @@ pub enum Probe {
         /// The ranges of expected statuses, each from the first to before the second, from 100 to 600; 200 alone where there is
         /// none.
         statuses: Vec<(u16, u16)>,
+        /// Changes of the headers of the request.
+        headers: HeaderChanges,
     },
     /// A question of the gRPC health checking protocol; it is asked where the protocol of the cluster is HTTP/2.
     Grpc {

@@ -101,6 +101,7 @@ codes! {
     1028 ConfigAtStart Warning "a running process does not change this setting" "restart Sesame for it to take effect";
     1029 StateDiverged Error "an incremental table differs from a full rebuild" "report it with the names in the message; a restart rebuilds everything while proxies keep serving";
     1030 ConfigMissing Error "there is no such ContourConfiguration" "create it in the namespace of Sesame, or correct --sesame-config-name";
+    1034 ApiServerError Error "the API server answers with an error" "it is asked again, and what was read before stays in effect; if it lasts, look at the API server and its log, and for a 429 at its flow control (API Priority and Fairness)";
     1036 DiskCacheRefused Warning "the disk cache is not used" "proxies that start wait for the API server; the cache is written anew after the first build. To read one of a previous key, keep that key in the key file";
     1037 DiskCacheOff Warning "the disk cache is off" "make room in its folder, or mount a key; it is tried again every five minutes. Proxies are served as before";
     1038 StatusContested Warning "another controller keeps changing a status that Sesame writes" "check that Sesame is installed once, or that each installation has an ingress class of its own; the status is written again after an hour";
@@ -124,20 +125,21 @@ codes! {
     2014 OtherClass Warning "the object belongs to a class that Sesame does not serve" "nothing to do if another controller serves the class; else correct it, or name further classes with --ingress-class-name";
     2015 NameNotValid Error "no object of the kind can have this name or namespace" "use lower-case letters, digits and `-`; an API server refuses the object, too";
 
-    3001 ServiceNotFound Error "the Service does not exist" "create it, or correct the name; until then the path answers 503";
+    3001 ServiceNotFound Error "the Service does not exist" "create it, or correct the name";
     3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
     3003 ServicePortNotTcp Error "the protocol of the Service port cannot be used for this route" "use a TCP port";
     3004 ExternalNameOff Error "Services of type ExternalName are disabled" "set enableExternalNameService if you trust everyone who can write Services";
     3005 ExternalNameRefused Error "the external name resolves to a loopback, link-local or metadata address, or to nothing" "use a host that is reachable over the network";
     3006 EndpointsNotValid Error "an endpoint is not a valid address and port" "write host:port, separated by commas";
     3007 NoEndpoints Warning "the Service has no ready endpoints" "check that its pods are running and pass their readiness probes";
+    3011 EndpointRefused Warning "an endpoint of an EndpointSlice is not used" "use addresses of pods or of other machines, in a slice of addressType IPv4 or IPv6; the other endpoints are used";
     3101 SecretNotFound Error "the Secret does not exist" "create it, or correct the name";
     3102 SecretType Error "the type of the Secret cannot hold a certificate" "use type kubernetes.io/tls or Opaque with tls.crt and tls.key";
     3103 SecretKeyMissing Error "a key is missing in the Secret" "add the named key";
     3104 CertificateNotPem Error "the certificate is not valid PEM" "tls.crt must contain CERTIFICATE blocks, the leaf certificate first";
     3105 PrivateKeyNotPem Error "the private key is not valid PEM" "tls.key must contain one private key: PKCS#8, PKCS#1 or SEC 1";
     3106 KeyMismatch Error "the private key does not match the certificate" "use the key and certificate of the same request";
-    3107 KeyTooWeak Error "Envoy does not support the type or size of the key" "use RSA with 2048 bits or more, or ECDSA P-256 or P-384";
+    3107 KeyTooWeak Error "Envoy does not support the type or size of the key" "use RSA with 2048 to 8192 bits, or ECDSA on P-256, P-384 or P-521";
     3108 CertificateExpired Warning "the certificate is expired or not yet valid" "renew it; clients reject it";
     3109 CaNotValid Error "the CA bundle contains no usable certificate" "ca.crt must contain CERTIFICATE blocks";
     3110 CertificateNoName Error "the certificate has no subject" "the leaf certificate must have a common name or a subject alternative name";
@@ -152,6 +154,7 @@ codes! {
     3124 ClientCertificateNotValid Error "the client certificate for TLS backends cannot be used" "ask the operator to fix the Secret of tls.envoy-client-certificate; until then TLS backends are not used";
     3125 CertificateSelfSigned Note "the Secret does not exist, and a self-signed certificate stands in for it" "create the Secret before the object is applied to a cluster; without it the host has no TLS there";
     3201 DelegationMissing Error "the Secret is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
+    3202 SecretReserved Error "the Secret belongs to Sesame itself" "use another Secret: the certificates of xDS connections, their CA and the key of the disk cache are for Sesame and its proxies alone";
 
     4001 IngressHost Error "the host is not a valid host name" "use a lower-case DNS name, optionally with `*.` in front; ports and IP addresses are not allowed";
     4002 IngressPath Error "the path is invalid" "a path begins with `/` and contains no control characters";
@@ -244,7 +247,7 @@ codes! {
     5128 ProxyAuthNotPermitted Error "authorization requires a host that terminates TLS" "set tls.secretName, or remove authorization.extensionRef";
     5129 ProxyAuthVersion Error "the version of the ExtensionService is not supported" "use projectcontour.io/v1alpha1 or projectsesame.io/v1alpha1, or leave apiVersion out";
     5130 ProxyAuthTimeout Error "responseTimeout of the authorization server is invalid" "write a duration such as `250ms`";
-    5131 ProxyAuthContextForHttp Error "an HTTP authorization server is told no context" "remove context, or use serviceType grpc";
+    5131 ProxyAuthContextForHttp Error "an HTTP authorization server gets no context" "remove context, or use serviceType grpc";
     5132 ProxyAuthContext Error "the context of the authorization policy is too large" "shorten it";
     5133 ProxyAuthHeader Error "a pattern of header names is invalid" "set exactly one of exact, prefix, suffix and contains, to the characters of a header name";
     5134 ProxyAuthSettings Error "the settings of the authorization server are invalid" "correct the named field";
@@ -303,6 +306,7 @@ codes! {
     6026 GatewayRouteLimit Error "the route exceeds a limit" "split it; what is within the named limit is served";
     6027 GatewayTlsPolicy Error "the BackendTLSPolicy is not valid" "correct the named field; the backends that it is for are not used until then";
     6028 GatewayTlsPolicyConflict Error "another BackendTLSPolicy is in effect for the Service" "remove one of the two, or name different ports with sectionName";
+    6033 GatewayTlsPolicyTarget Error "a target of the BackendTLSPolicy does not exist" "name a Service of the namespace, and a port of it by its name; ports of the Service that no other policy is for are not used until then";
     6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights that `sesame rbac` prints in the namespace of the Gateway; the request is retried";
     6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
     6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";
@@ -314,9 +318,9 @@ codes! {
     7003 RouteShadowed Warning "another route of the same object, or of an included one, matches the same requests" "change the conditions of one, or remove the one that is not served";
     7004 WildcardCertificate Warning "the host has no certificate of its own, and that of the wildcard above it belongs to another namespace" "give the host a certificate, or ask the owner of the wildcard's Secret for a TLSCertificateDelegation to this namespace; until then HTTPS requests for the host get the wildcard's routes";
     7005 CatchAllTooLong Error "the catch-all has more than 100 routes, so names deeper than one label below a wildcard host answer 503" "reduce the routes without a host to 100, or give the names in question a host of their own";
-    7006 SharedRoutesLimit Error "more routes are shared by hosts than a limit allows" "share fewer routes, or select fewer of them; the routes of older objects are served, requests for the others answer 503";
-    7007 ListenerConflict Error "another listener has the port" "choose another port, or share it: listeners of one owner with one protocol and different hosts can; the older object's listener is in effect";
-    7008 StreamConflict Error "another object has the same TCP or UDP listener" "use another listener; the older object is served";
+    7006 SharedRoutesLimit Error "more routes are shared by hosts than a limit allows" "share fewer routes, or select fewer of them; the routes of the objects that come first, by age and then by namespace and name, are served; requests for the others answer 503";
+    7007 ListenerConflict Error "another listener has the port" "choose another port, or share it: listeners of one owner with one protocol and different hosts can; the listener of the object that comes first, by age and then by namespace and name, is in effect";
+    7008 StreamConflict Error "another object has the same TCP or UDP listener" "use another listener; the object that comes first, by age and then by namespace and name, is served";
     7009 HostOfOtherListener Error "the host belongs to another listener of the port" "attach to the listener in the message, or ask its owner for another hostname; requests for the host do not reach this object";
     7010 VerdictsOmitted Warning "the object has more problems than are listed" "fix those listed; the others are reported then";
     7011 StreamClients Error "a UDP listener cannot be limited to some clients" "remove the limit, or use a network policy; datagrams are dropped until then";
@@ -324,6 +328,7 @@ codes! {
     7013 WiderRoutesTooMany Error "wider hosts of the listener have more than 100 routes, so requests for the host that its own routes do not match answer 503" "reduce the routes of the wider host to 100, or add a route for every path to the narrower one";
     7014 SharedRoutesUnused Error "no host takes the routes of the object" "give the object the host name or the labels that a host asks for, or create the host; nothing of the object is served until then";
     7015 RouteTakenByPriority Warning "a route of another namespace has requests by its priority" "lower the priority of the route that the message names, or agree on who serves the path";
+    7022 RouteSharedAcrossNamespaces Warning "a route of another namespace has a share or copies of the requests" "agree with the owner of the object that the message names, or change the match, the weight or the shadow";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
@@ -332,17 +337,19 @@ codes! {
     8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
     8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
     8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
+    8014 HttpVersion Error "the listener does not accept HTTP/1.0" "use a client of HTTP/1.1 or later, or accept HTTP/1.0: `enable_http10` of the Module, which is set to false";
+    8024 Redirected Note "the route redirects the request" "nothing to do: the client follows `location`; the access log names the object and field in `route`";
 
     9001 EmissaryNoEffect Warning "the object has no effect" "remove it; nothing depends on it";
     9002 EmissaryDeadKey Warning "a key of the Module has no effect" "remove it, or use what the message names in its place";
-    9003 EmissaryOlderHolds Warning "an older object of the same kind is in effect" "remove one of the two; only one of them can be in effect";
+    9003 EmissaryOlderHolds Warning "another object of the same kind is in effect" "remove one of the two; only one of them can be in effect";
     9004 ModuleValue Error "a value of the Module is not valid" "correct the key in the message; the default is in effect until then, and Mappings answer 503 if the key keeps requests away";
     9010 EmissaryAnnotation Error "the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; its other objects are read";
     9011 EmissaryAnnotationKind Error "an object in the annotation getambassador.io/config is of no kind that is read" "use a kind of getambassador.io/v3alpha1, v2 or v1";
     9012 EmissaryAnnotationValue Error "a field of an object in the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; the field is not in effect until then";
     9013 EmissaryAnnotationField Warning "an object in the annotation getambassador.io/config has a field that its kind does not have" "correct the spelling, or remove it";
     9014 EmissaryAnnotationNamespace Error "an object in the annotation getambassador.io/config is for another namespace" "remove `namespace`, or put the annotation on an object of that namespace; --emissary-cross-namespace allows it";
-    9015 EmissaryAnnotationLimit Error "the annotation getambassador.io/config is too large" "write objects of their own; what stands before the limit is read";
+    9015 EmissaryAnnotationLimit Error "the annotation getambassador.io/config is too large" "write objects of their own; what precedes the limit is read";
     9016 EmissaryDuplicate Error "an object of the same kind, namespace and name is defined elsewhere" "rename one of the two; the one that the message names is in effect";
     9100 EmissaryField Error "a field of an object of Emissary cannot be read" "write a value of the type in the message; what depends on the field answers 503 until then";
     9101 EmissaryNotServed Error "a field or kind of Emissary is not served yet" "remove it if the rest is to be served without it; docs/emissary.md lists what is served";
@@ -352,10 +359,10 @@ codes! {
     9110 EmissaryListener Error "the Listener is not valid" "correct the field in the message; nothing is served on its port until then";
     9111 EmissaryListenerSettings Warning "the Listener is on the port of a shared listener whose settings differ" "change the settings of Sesame, or give the Listener a port of its own";
     9112 EmissaryListenerUnused Warning "nothing is served on the Listener" "create a TCPMapping for its port, or remove it";
-    9120 EmissaryHostDuplicate Error "another Host has the same hostname on a Listener" "remove one of the two; the older one is served";
+    9120 EmissaryHostDuplicate Error "another Host has the same hostname on a Listener" "remove one of the two; the one that comes first, by age and then by namespace and name, is served";
     9121 EmissaryHostUnbound Error "no Listener binds the Host" "create a Listener whose hostBinding includes the namespace and labels of the Host";
     9122 EmissaryHostTls Error "TLS of the Host is not valid" "correct the field in the message; connections for the Host are closed until then";
-    9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager, or whoever else does, write the Secret of tlsSecret";
+    9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager or another issuer write the Secret of tlsSecret";
     9124 EmissaryHostGivesWay Warning "a TCPMapping has the connections of the Host" "remove one of the two if that is not meant; the Host is served on other Listeners";
     9130 MappingMatch Error "the match of the Mapping is not valid" "correct the field in the message";
     9131 MappingService Error "the service of the Mapping is not valid" "write [http://|https://]name[.namespace][:port] of a Service, an IP address or a DNS name outside of the cluster";
@@ -365,9 +372,10 @@ codes! {
     9135 MappingRewrite Error "the rewrite or redirect of the Mapping is not valid" "correct the field in the message; requests of the Mapping answer 503 until then";
     9136 MappingPolicy Error "a policy of the Mapping is not valid" "correct the field in the message; requests of the Mapping answer 503 until then";
     9137 MappingUpstreamTls Error "TLS to the service of the Mapping is not valid" "name a TLSContext that exists in the namespace of the Mapping or of Sesame and whose Secrets the Mapping may use; requests of the Mapping answer 503 until then";
+    9142 EmissaryOldTls Warning "TLS below 1.2 is spoken" "set min_tls_version to v1.2 or v1.3, or remove it: TLS 1.0 and 1.1 are deprecated";
     9200 AuthServiceInvalid Error "the AuthService is not valid" "correct the field in the message; requests of Mappings without bypass_auth answer 503 until then";
-    9201 AuthServiceMismatch Error "the AuthService differs from the one in effect in more than its service" "give both the same values in all fields but auth_service; it is not asked until then";
-    9202 MappingClosed Error "the AuthService that is to be asked about requests of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
+    9201 AuthServiceMismatch Error "the AuthService differs from the one in effect in more than its service" "give both the same values in all fields but auth_service; it is not used until then";
+    9202 MappingClosed Error "the AuthService of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
     9210 RateLimitServiceInvalid Error "the RateLimitService is not valid" "correct the field in the message; requests are not limited until then, or refused where failure_mode_deny says so";
     9211 MappingLabels Error "the labels of the Mapping are not valid" "correct the label in the message; requests of the Mapping answer 503 until then";
     9212 TracingServiceInvalid Error "the TracingService is not valid" "correct the field in the message; requests are not traced until then, or traced without the tag in it";

@@ -4,7 +4,8 @@
 //! contains them is still known.
 //!
 //! A [`HeaderName`] may be read: in a condition, in a hash policy. What may be set, added, appended or removed is a
-//! [`MutableHeader`], which is not a header of message framing or connection management, nor one of Sesame's own.
+//! [`MutableHeader`], which is not a header of message framing or connection management, nor one of Sesame's own. Where it is not an
+//! object that says what is set, but a server that a proxy asks, [`immutable_names`] has the same rule.
 
 mod format;
 
@@ -137,6 +138,11 @@ impl fmt::Display for MutableHeader {
     }
 }
 
+/// The names that are no [`MutableHeader`], as a regular expression for a proxy.
+pub fn immutable_names() -> String {
+    format!("(?i)^(:.*|host|{}|{PROXY_PREFIX}.*|{RESERVED_PREFIX}.*)$", FRAMING.join("|"))
+}
+
 /// A header value: visible characters, spaces and tabs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeaderValue(Arc<str>);
@@ -203,6 +209,14 @@ mod tests {
         ] {
             assert!(MutableHeader::parse(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_expression_has_every_name_that_cannot_be_changed() {
+        assert_eq!(
+            immutable_names(),
+            "(?i)^(:.*|host|connection|content-length|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*|x-sesame-.*)$"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! routes and certificates are attached to; it stands on one port, and may share it with others ([`claim`]).
 
 pub mod access_log;
+pub mod access_log_format;
 pub mod authorization;
 pub mod claim;
 pub mod overrides;
@@ -22,8 +23,8 @@ pub use authorization::AuthorizationService;
 pub use claim::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget};
 pub use overrides::HttpOverrides;
 pub use settings::{
-    Compression, Gzip, HeadersWithUnderscores, HttpSettings, HttpVersions, LocalReplyBody, RateLimitService,
-    ServerHeader,
+    ClientCertHeader, Compression, GrpcMethods, GrpcStats, Gzip, HeadersWithUnderscores, HttpSettings, HttpVersions,
+    LocalReplyBody, RateLimitService, ServerHeader,
 };
 pub use tracing::{Exporter, Percent, SpanTag, TagValue, Tracer, Tracing, Zipkin};
 

@@ -14,7 +14,7 @@ pub mod precedence;
 pub mod rate_limit;
 mod size;
 
-use crate::{ClusterId, HeaderName, Host, OrDefault, Origin, Regex};
+use crate::{ClusterId, HeaderName, Host, ObjectRef, OrDefault, Origin, Regex};
 use std::{fmt, sync::Arc};
 
 pub use action::{
@@ -203,5 +203,14 @@ pub struct VirtualHost {
     /// names with this host, though no object names them.
     pub catch_all: Vec<Arc<Route>>,
     /// The local rate limit that all routes without one of their own share.
-    pub limit: Option<Arc<LocalRateLimitPolicy>>,
+    pub local_rate_limit: Option<Arc<LocalRateLimitPolicy>>,
+}
+
+impl VirtualHost {
+    /// The object whose routes it has, those for deeper names among them, if they are all of one object.
+    pub fn only_author(&self) -> Option<&ObjectRef> {
+        let mut origins = self.routes.iter().chain(&self.catch_all).flat_map(|route| route.origins());
+        let first = &origins.next()?.object;
+        origins.all(|origin| origin.object == *first).then_some(first)
+    }
 }

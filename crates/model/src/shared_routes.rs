@@ -62,7 +62,7 @@ pub struct SharedRoutes {
 }
 
 /// By what a host of a listener takes shared routes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteSelector {
     /// The listener.
     pub listener: ListenerId,
@@ -79,7 +79,7 @@ pub struct RouteSelector {
 /// A host that is not looked up by itself, because proxies know hosts by whole labels and without ports: a part of a name, or a name
 /// with a port. Its requests are told from others by a condition, inside of the virtual host that has them; that one's routes are not
 /// for them, whether the host has a route for a request or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConditionalHost {
     /// The listener.
     pub listener: ListenerId,

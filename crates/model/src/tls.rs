@@ -7,6 +7,29 @@ pub use client_validation::ClientValidation;
 use crate::{ClusterId, Host, ListenerId, ObjectRef, Timeout, route::IpFilter};
 use std::{fmt, sync::Arc};
 
+/// The cipher suites that versions below 1.3 may be told to use, in the words of Envoy; a group in brackets is chosen from by the client.
+pub const CIPHER_SUITES: [&str; 16] = [
+    "[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]",
+    "[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]",
+    "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "ECDHE-RSA-AES128-GCM-SHA256",
+    "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "ECDHE-RSA-CHACHA20-POLY1305",
+    "ECDHE-ECDSA-AES128-SHA",
+    "ECDHE-RSA-AES128-SHA",
+    "AES128-GCM-SHA256",
+    "AES128-SHA",
+    "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "ECDHE-RSA-AES256-GCM-SHA384",
+    "ECDHE-ECDSA-AES256-SHA",
+    "ECDHE-RSA-AES256-SHA",
+    "AES256-GCM-SHA384",
+    "AES256-SHA",
+];
+
+/// The curves of key exchange, in the words of Envoy.
+pub const CURVES: [&str; 5] = ["X25519", "P-256", "P-384", "P-521", "X25519MLKEM768"];
+
 /// Which certificate, with its key, a TLS host shows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CertificateRef {
@@ -39,9 +62,13 @@ impl fmt::Display for CertificateRef {
     }
 }
 
-/// A protocol version that may still be spoken.
+/// A protocol version. Those below 1.2 are spoken where an object asks for them by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TlsVersion {
+    /// TLS 1.0
+    V1_0,
+    /// TLS 1.1
+    V1_1,
     /// TLS 1.2
     V1_2,
     /// TLS 1.3
@@ -62,6 +89,8 @@ impl TlsVersion {
 impl fmt::Display for TlsVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            TlsVersion::V1_0 => "1.0",
+            TlsVersion::V1_1 => "1.1",
             TlsVersion::V1_2 => "1.2",
             TlsVersion::V1_3 => "1.3",
         })
@@ -96,6 +125,31 @@ impl TlsVersions {
     }
 }
 
+/// What a handshake agrees on besides the version. What is empty is as the settings of the listener, or of all clusters, have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TlsParameters {
+    /// Of [`CIPHER_SUITES`].
+    pub ciphers: Vec<Arc<str>>,
+    /// Of [`CURVES`].
+    pub curves: Vec<Arc<str>>,
+    /// The application protocols, of 1 to 255 bytes each.
+    pub alpn: Vec<Arc<str>>,
+}
+
+impl TlsParameters {
+    /// `None` if it says nothing.
+    pub fn shared(self) -> Option<Arc<Self>> {
+        (self != Self::default()).then(|| Arc::new(self))
+    }
+}
+
+impl fmt::Display for TlsParameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ciphers, curves, alpn } = self;
+        write!(f, "ciphers:{ciphers:?} curves:{curves:?} alpn:{alpn:?}")
+    }
+}
+
 /// Everything that is settled before a request is read. Hosts for which all of it is equal share one filter chain, so
 /// that a connection made for one may carry requests for the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,13 +164,15 @@ pub struct Termination {
     pub highest: TlsVersion,
     /// Which client certificates are accepted; none is asked for where nothing is said.
     pub clients: Option<Arc<ClientValidation>>,
+    /// Ciphers, curves and protocols, where they are not those of the listener.
+    pub parameters: Option<Arc<TlsParameters>>,
 }
 
 impl Termination {
     /// A termination that shows one certificate and asks clients for none.
     pub fn new(certificate: CertificateRef, versions: TlsVersions) -> Self {
         let TlsVersions { lowest, highest } = versions;
-        Self { certificate, additional: Arc::default(), lowest, highest, clients: None }
+        Self { certificate, additional: Arc::default(), lowest, highest, clients: None, parameters: None }
     }
 
     /// All certificates, the one that is shown where none fits better first.
@@ -143,6 +199,7 @@ impl fmt::Display for Termination {
             write!(f, "{}{certificate}", if at > 0 { "+" } else { "" })?;
         }
         write!(f, "/tls{}-{}", self.lowest, self.highest)?;
+        self.parameters.iter().try_for_each(|parameters| write!(f, "/{parameters}"))?;
         self.clients.iter().try_for_each(|clients| write!(f, "/{clients}"))
     }
 }

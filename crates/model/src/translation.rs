@@ -25,7 +25,7 @@ pub struct RoutePiece {
 }
 
 /// TLS for a host of a listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TlsPiece {
     /// The listener.
     pub listener: ListenerId,
@@ -54,12 +54,12 @@ pub struct Covers {
 }
 
 /// What holds for all routes of a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HostPolicy {
     /// Which clients may send requests, by IP address.
-    pub clients: Option<IpFilter>,
+    pub ip_filter: Option<IpFilter>,
     /// The local rate limit.
-    pub limit: Option<Arc<LocalRateLimitPolicy>>,
+    pub local_rate_limit: Option<Arc<LocalRateLimitPolicy>>,
     /// The global rate limit.
     pub global_limit: Option<Arc<GlobalRateLimit>>,
     /// The CORS policy.
@@ -137,6 +137,8 @@ pub struct Translation {
     pub attached: Vec<Section>,
     /// The objects behind its routes, whether they can be used or not; sorted.
     pub backend_objects: Vec<ObjectRef>,
+    /// The objects of which it says how proxies connect to them: it is served where others have routes to these.
+    pub configures: Box<[ObjectRef]>,
     /// What its status says, where verdicts are not enough.
     pub facts: Option<Arc<StatusFacts>>,
     /// Whether it is only served when another object includes it.
@@ -168,6 +170,7 @@ impl Translation {
             jwt_providers: Vec::new(),
             attached: Vec::new(),
             backend_objects: Vec::new(),
+            configures: Box::default(),
             facts: None,
             is_child: false,
             pending: Vec::new(),

@@ -33,7 +33,7 @@ fn main() {
         "| object | large rows | control loop, in all | longest stretch | median | other thread | memory | at most |"
     );
     println!("|---|---|--:|--:|--:|--:|--:|--:|");
-    for attack in ["large-root", "over-limit", "wide-ingress"] {
+    for attack in ["large-root", "over-limit", "wide-ingress", "flapping-endpoints"] {
         for offloads in ["inline", "offloaded"] {
             let own = std::env::current_exe().unwrap();
             assert!(Command::new(own).args([attack, offloads]).status().unwrap().success());
@@ -115,6 +115,12 @@ fn measure(attack: &str, offloads: bool) {
             route["responseHeadersPolicy"] = json!({ "set": [{ "name": "x-large", "value": "x".repeat(2000) }] });
             route
         }),
+        "flapping-endpoints" => {
+            let root = json!({ "virtualhost": { "fqdn": "a.hostile.example.net" }, "routes": [route("/")] });
+            let slices = (0..SLICES).map(|number| slice(number, true));
+            let flap = |round: usize| slice(round.div_ceil(2) % SLICES, round.is_multiple_of(2));
+            ([service(), proxy("root", root)].into_iter().chain(slices).collect(), Box::new(flap))
+        }
         _ => (vec![service()], Box::new(wide)),
     };
     let mut own = Loop {
@@ -167,6 +173,20 @@ fn unfold(
         proxy("child", json!({ "routes": (0..routes).map(|n| route(n, round)).collect::<Vec<_>>() }))
     };
     (vec![service(), root], Box::new(child))
+}
+
+/// How many EndpointSlices the Service has.
+const SLICES: usize = 50;
+
+/// One of them, with 100 endpoints that are ready or not.
+fn slice(number: usize, ready: bool) -> Object {
+    let endpoint =
+        |n: usize| json!({ "addresses": [format!("10.0.{number}.{}", n + 1)], "conditions": { "ready": ready } });
+    object(&json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": { "name": format!("web-{number}"), "labels": { "kubernetes.io/service-name": "web" } },
+        "ports": [{ "port": 80 }], "endpoints": (0..100).map(endpoint).collect::<Vec<_>>(),
+    }))
 }
 
 /// An Ingress of 1,000 hosts with 28 paths each; one path of one host is edited.

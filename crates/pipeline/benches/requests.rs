@@ -16,7 +16,11 @@ mod process;
 #[path = "../tests/packing/world.rs"]
 mod world;
 
-use envoy::{listener::jwt, virtual_host};
+use envoy::{
+    listener::{ext_authz, jwt},
+    route::auth_response,
+    virtual_host,
+};
 use envoy_api::{
     Message,
     envoy::{
@@ -155,7 +159,8 @@ async fn slots() {
     }
 }
 
-/// The plaintext listener, less the filters that have what they do by ECDS.
+/// The plaintext listener, less the filters that verify tokens, ask authorization servers, note what these may not change, and ask the
+/// rate limit service. The script that writes back what was noted is that of cookies, and stands in either listener.
 fn listener_without_slots(world: &World) -> Resource {
     let acks = world.proxy.server().acks(&xds::Fleet::Shared).unwrap();
     let snapshot = acks.snapshot().unwrap();
@@ -166,9 +171,10 @@ fn listener_without_slots(world: &World) -> Resource {
         let Some(filter::ConfigType::TypedConfig(any)) = &mut filter.config_type else { continue };
         let Ok(mut manager) = HttpConnectionManager::decode(any.value.clone()) else { continue };
         let all = manager.http_filters.len();
-        manager
-            .http_filters
-            .retain(|filter| filter.name != jwt::FILTER && !matches!(filter.config_type, Some(ConfigDiscovery(_))));
+        manager.http_filters.retain(|filter| {
+            let protects = [jwt::FILTER, ext_authz::FILTER, auth_response::NOTED].contains(&&*filter.name);
+            !protects && !matches!(filter.config_type, Some(ConfigDiscovery(_)))
+        });
         dropped += all - manager.http_filters.len();
         any.value = manager.encode_to_vec().into();
     }

@@ -97,7 +97,7 @@ pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.input::<SelfSigned>();
     pipeline.derived(Certificates).each::<Secrets>().fans_out();
     pipeline.derived(CaBundles).each::<Secrets>().each::<ConfigMaps>().lane().fans_out();
-    pipeline.derived(Crls).each::<Secrets>().fans_out();
+    pipeline.derived(Crls).each::<Secrets>().lane().fans_out();
 }
 
 /// Declares the one that asks hosts.

@@ -10,6 +10,8 @@ pub mod annotation;
 pub mod authorization;
 pub mod logs;
 pub mod rate_limits;
+pub mod runtime_flags;
+pub mod script;
 pub mod told;
 pub mod tracing;
 

@@ -1,7 +1,8 @@
-//! What a fleet has because of the operator's settings alone: runtime values, the token buckets of its access logs, and the secrets
-//! of its metrics listener.
+//! What a fleet has by itself, whatever routes there are: runtime values, the token buckets of its access logs, and the secrets of its
+//! metrics listener.
 
 use crate::{
+    emissary::runtime_flags,
     listeners::ListenerResources,
     ports::{PortRow, PortSettings, Ports},
     resources::Resource,
@@ -23,7 +24,7 @@ impl Index for PortsByFleet {
     const NAME: &'static str = "by fleet";
 
     fn keys(id: &PortId, port: &PortRow) -> impl IntoIterator<Item = FleetId> {
-        (port.protocol != PortProtocol::Udp).then(|| id.fleet().clone())
+        (port.protocol != PortProtocol::Udp && port.plaintext_of.is_none()).then(|| id.fleet().clone())
     }
 }
 
@@ -38,7 +39,7 @@ impl Table for RuntimeResources {
 
 impl Derived for RuntimeResources {
     fn compute(&self, fleet: &FleetId, reads: &mut Reads<'_>) -> Option<Resource> {
-        let settings = reads.get::<Fleets>(fleet)?.runtime.clone();
+        let settings = reads.get::<Fleets>(fleet)?.runtime.clone().with_defaults(runtime_flags::of_fleet(fleet, reads));
         let limited = settings.max_connections.is_some();
         let ports = limited.then(|| reads.probe::<PortsByFleet>(fleet)).into_iter().flatten();
         let message = runtime::layer(&settings, ports.map(name::port))?;

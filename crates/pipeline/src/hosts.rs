@@ -1,9 +1,11 @@
 //! Hosts: gathers what all translations contribute to virtual hosts and TLS hosts, and finds where each host is looked up.
 //!
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there. What hosts
-//! repeat of wider ones stands in [`wide`], and hosts that are parts of others in [`conditional`].
+//! repeat of wider ones stands in [`wide`], hosts that are parts of others in [`conditional`], and hosts that have the same routes in
+//! [`equal`].
 
 pub mod conditional;
+pub mod equal;
 mod wide;
 
 use crate::{
@@ -14,7 +16,7 @@ use crate::{
     partition,
     ports::ActiveListeners,
     settings::{Certificates, Settings},
-    shared_routes::SelectedRoutes,
+    shared_routes::{self, SelectedRoutes},
     translations::{Contribution, HostKey, TlsByHost, TranslationsByHost},
     wildcard_certificate,
 };
@@ -65,6 +67,9 @@ impl Derived for VirtualHosts {
         let wildcard = wildcard_certificate::for_host(key, active, reads);
         if active.protocol == PortProtocol::Tls && wildcard.is_none() && !active.is_own_host(host) {
             reads.get::<TlsHosts>(key)?;
+        }
+        if let Some(equal) = equal::assembled(key, reads) {
+            return Some(equal);
         }
         let parts = reads.parts::<TranslationsByHost>(key);
         // A host whose owners select its routes has all names below it, at any depth.
@@ -474,7 +479,10 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(TlsHosts(settings.certificates)).per::<TlsByHost>();
     pipeline.derived(ListenersWithDeepTls).per::<DeepTlsHosts>();
     pipeline.derived(ListenersWithWildcards).per::<WildcardsByListener>();
+    equal::declare(pipeline, settings);
+    shared_routes::declare_selected(pipeline);
     conditional::declare(pipeline);
+    equal::declare_routes(pipeline);
     pipeline.derived(CatchAll).per::<WideHostsByListener>();
     pipeline.derived(CatchAllRoutes).per::<WideHostsByListener>();
     pipeline.derived(WiderRoutes).per::<WiderHosts>().fans_out();

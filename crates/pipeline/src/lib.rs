@@ -2,8 +2,8 @@
 //!
 //! This is the only crate that knows all stations; the stations do not know each other. Each file declares the tables of one of
 //! them, in the order of the data: [`settings`], [`withheld`], [`objects`], [`services`], [`certificates`], [`validity`],
-//! [`emissary`], [`dialects`], [`translations`], [`pending`], [`ports`], [`shared_routes`], [`isolation`], [`hosts`], [`on_demand`],
-//! [`packing`], [`redirects`], [`membership`], [`resources`], [`client_trust`], [`holders`], [`listeners`],
+//! [`emissary`], [`dialects`], [`translations`], [`content`], [`pending`], [`ports`], [`shared_routes`], [`isolation`], [`hosts`], [`on_demand`],
+//! [`equal_hosts`], [`packing`], [`redirects`], [`membership`], [`resources`], [`client_trust`], [`holders`], [`listeners`],
 //! [`fleet_resources`], [`verdicts`], [`facts`], [`object_resources`], [`secret_refs`]; [`server_name`] is for the xDS server.
 //! A table's computation only gathers what a pure function of the station needs; what the data means is decided there.
 //!
@@ -39,8 +39,10 @@ mod rows;
 pub mod authorization;
 pub mod certificates;
 pub mod client_trust;
+pub mod content;
 pub mod dialects;
 pub mod emissary;
+pub mod equal_hosts;
 pub mod extensions;
 pub mod facts;
 pub mod fleet_resources;
@@ -84,7 +86,7 @@ pub use dialect_gateway::class::RELEASE as GATEWAY_API_RELEASE;
 pub use dialect_gateway::fleet::{FleetState, OwnFleet};
 pub use dialects::{Dialect, Dialects};
 pub use jwks::FetchSpec;
-pub use object_resources::ObjectResource;
+pub use object_resources::{ObjectResource, ServedObject};
 pub use run::{FleetOutput, Output, Pipeline, SecretRefChanges, xds_fleet};
 pub use secret_refs::FetchResult;
 pub use settings::{FleetSettings, Settings};

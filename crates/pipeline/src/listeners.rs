@@ -1,7 +1,7 @@
 //! Listeners: put together from chains that are encoded one by one.
 //!
 //! In: ports, the chains of their TLS hosts, the hosts whose connections are passed on, and where plain TCP and UDP listeners lead.
-//! Out: an Envoy listener for each port. A TLS listener has every chain in it, so one that comes or goes costs Envoy all of
+//! Out: an Envoy listener for each port that is not the plaintext part of another. A TLS listener has every chain in it, so one that comes or goes costs Envoy all of
 //! them; here it costs a copy of the others' bytes. Hosts with on-demand certificates share one chain, and come and go without the
 //! listener.
 
@@ -155,10 +155,10 @@ impl Derived for ListenerResources {
         let resource = if let Some((_, page)) = page {
             Some(own_page(id, &page))
         } else {
-            let port = reads.get::<PortSettings>(id)?;
+            let port = reads.get::<PortSettings>(id).filter(|_| !is_within_tls(id, reads))?;
             match port.protocol {
                 PortProtocol::Http => Some(plaintext(port, self.0)),
-                PortProtocol::Tls => encrypted(port, reads),
+                PortProtocol::Tls => encrypted(port, self.0, reads),
                 PortProtocol::Tcp | PortProtocol::Udp => stream(port, reads),
             }
         };
@@ -184,9 +184,16 @@ fn own_page(id: &PortId, page: &OwnPage) -> Resource {
     Resource { refs, ..Resource::new(name::port(id), &message) }
 }
 
+/// Whether a port has the plaintext connections of another, whose listener has its filter chain.
+fn is_within_tls(port: &PortId, reads: &mut Reads<'_>) -> bool {
+    reads.get::<Ports>(port).is_some_and(|port| port.plaintext_of.is_some())
+}
+
 /// The objects that ask for the listeners of a port, and for what stands in them.
 fn claimants(port: &PortId, reads: &mut Reads<'_>) -> Vec<ObjectRef> {
-    let listeners = reads.get::<Ports>(port).into_iter().flat_map(|port| &port.listeners);
+    let row = reads.get::<Ports>(port);
+    let plaintext = row.and_then(|row| reads.get::<Ports>(row.plaintext.as_ref()?));
+    let listeners = row.into_iter().chain(plaintext).flat_map(|port| &port.listeners);
     let rows = listeners.filter_map(|(listener, _)| reads.get::<Listeners>(listener));
     let objects = rows.filter_map(|row| row.claim.as_ref()).map(|(_, origin)| origin.object.clone());
     let mut objects: BTreeSet<ObjectRef> = objects.collect();
@@ -206,10 +213,12 @@ fn plaintext(port: &Port, packing: Packing) -> Resource {
     Resource { refs, ..Resource::new(name::port(&port.id), &listener::plain(port, packing)) }
 }
 
-fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
+fn encrypted(port: &Port, packing: Packing, reads: &mut Reads<'_>) -> Option<Resource> {
+    let row = reads.get::<Ports>(&port.id)?;
+    let plaintext = row.plaintext.as_ref().and_then(|id| reads.get::<PortSettings>(id));
     let (mut named, mut fallback): (Vec<Arc<ChainBytes>>, Option<Arc<ChainBytes>>) = Default::default();
     let mut refused = Vec::new();
-    for (id, host) in &reads.get::<Ports>(&port.id)?.listeners {
+    for (id, host) in &row.listeners {
         if *host != Host::Any && reads.get::<TlsHosts>(&(id.clone(), host.clone())).is_none() {
             refused.push(host.clone());
         }
@@ -225,18 +234,21 @@ fn encrypted(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
         named.extend(tcp.filter_map(|key| reads.get::<EncodedTcpChains>(key)).cloned());
     }
     let others = named.iter().find_map(|chain| chain.others.clone());
-    if named.is_empty() && fallback.is_none() {
+    if named.is_empty() && fallback.is_none() && plaintext.is_none() {
         return None;
     }
     // What a listener has no certificate for is no wider one's.
     let refused = (!refused.is_empty()).then(|| listener::sni::names(name::REFUSED_CHAIN, &refused));
     let names = listener::sni::matcher(named.iter().filter_map(|chain| chain.names.as_ref()).chain(&refused), others);
-    let chains = named.iter().map(|chain| &chain.chain);
+    let names = if plaintext.is_some() { listener::sni::beside_plaintext(names) } else { names };
+    let in_plaintext = plaintext.map(|port| listener::plaintext_chain(port, packing));
+    let chains = named.iter().map(|chain| &chain.chain).chain(&in_plaintext);
     let default = fallback.as_ref().map(|chain| &chain.chain);
     let body = listener::encrypted(port, chains, default, names);
     let all = || named.iter().chain(&fallback);
     let certificates: BTreeSet<&Ref> = all().flat_map(|chain| &chain.certificates).collect();
-    let awaited: BTreeSet<&Ref> = all().map(|chain| &chain.awaited).collect();
+    let of_plaintext = plaintext.map(|port| packing::awaited(&port.id, packing));
+    let awaited: BTreeSet<&Ref> = all().map(|chain| &chain.awaited).chain(&of_plaintext).collect();
     let limit = listener::access_log::handshakes::limit(&port.http.access_log);
     let bucket = limit.map(|limit| Ref::To(Kind::TokenBucket, name::handshake_log(limit).into()));
     let refs = awaited.into_iter().chain(certificates).cloned().chain(bucket).chain(collector(port)).collect();

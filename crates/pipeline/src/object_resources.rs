@@ -1,23 +1,39 @@
 //! ObjectResources: for each object, the resources that proxies must have before they serve it as it is written.
 //!
 //! Only names and, where a resource is one host's alone, its hash: an edit computes the rows of its own objects, however
-//! many share a table. Of what is shared, whoever asks takes the version that is published. Clusters are left out: a route
-//! is sent when its clusters are there, and proxies withhold their answer about clusters while any of them warms.
+//! many share a table. Of what is shared, whoever asks takes the version that is published. A hash of what the object itself brings
+//! makes a row of every edit, also where all its resources are shared: whoever waits for proxies waits again. Clusters are left out: a
+//! route is sent when its clusters are there, and proxies withhold their answer about clusters while any of them warms.
+//!
+//! An object that says how proxies connect to others, and has no routes itself, is served where routes lead to these. Of many such
+//! routes only the first are looked at: what one edit changes is sent together.
 
 use crate::{
     client_trust::ClientTrustResources,
+    equal_hosts::SharingHosts,
+    facts::TranslationsByBackend,
     hosts::{Placements, TlsHosts},
     listeners::ListenerResources,
     packing::{self, ScopeResources},
     ports::{ActiveListeners, Streams},
     resources::{HostSecretResources, Resource, Resources, SecretResources, StreamResources, TcpResources},
     settings::{Fleets, Packing, Settings},
-    translations::{HostKey, TranslationsBySubject},
+    translations::{HostKey, ObjectPart, TranslationRow, Translations, TranslationsBySubject},
 };
 use engine::{Derived, Reads, Table};
 use envoy::name;
-use model::{FleetId, Host, ListenerId, ObjectRef, PortProtocol};
-use std::{collections::BTreeSet, sync::Arc};
+use model::{
+    FleetId, Host, ListenerId, ObjectRef, PortProtocol, Translation,
+    listener::{ListenerClaim, StreamPiece},
+    shared_routes::ConditionalHost,
+    translation::TlsPiece,
+};
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::Deref,
+    sync::Arc,
+};
 use xds::Kind;
 
 /// A resource that carries an object.
@@ -33,42 +49,114 @@ pub struct ObjectResource {
     pub hash: Option<u64>,
 }
 
-/// What carries each object, in order. Empty for an object of which nothing is served.
+/// An object as proxies serve it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServedObject {
+    /// What carries it, in order; nothing where nothing of it is served.
+    pub resources: Vec<ObjectResource>,
+    /// A hash of what it brings, so that the row of an edited object differs where its resources are the same.
+    pub content: u64,
+}
+
+impl Deref for ServedObject {
+    type Target = [ObjectResource];
+
+    fn deref(&self) -> &[ObjectResource] {
+        &self.resources
+    }
+}
+
+/// Of the routes to an object that another configures, how many that one is looked for in.
+const ROUTES_LOOKED_AT: usize = 16;
+
+/// What carries each object.
 pub struct ObjectResources(Packing);
 
 impl Table for ObjectResources {
     type Key = ObjectRef;
-    type Value = Vec<ObjectResource>;
+    type Value = ServedObject;
     const NAME: &'static str = "object resources";
 }
 
 impl Derived for ObjectResources {
-    fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Vec<ObjectResource>> {
-        let mut object_resources = BTreeSet::new();
-        for (_, translation) in reads.parts::<TranslationsBySubject>(object) {
-            for key in translation.hosts {
-                object_resources.extend(of_routes(key, self.0, reads));
-            }
-            for host in translation.conditional {
-                for around in host.virtual_hosts() {
-                    object_resources.extend(of_routes(&(host.listener.clone(), around), self.0, reads));
+    fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<ServedObject> {
+        let (mut resources, mut hashes) = (BTreeSet::new(), DefaultHasher::new());
+        for (name, part) in reads.parts::<TranslationsBySubject>(object) {
+            // Not a part of the index: verdicts read that, too, and do not depend on what routes say.
+            let content = reads.get::<Translations>(name).map(|translation| &translation.content);
+            let content = content.and_then(|content| match part.is_subject {
+                true => Some(content.of_subject()),
+                false => content.of_included(object),
+            });
+            content.hash(&mut hashes);
+            of_pieces(Pieces::from(part), self.0, reads, &mut resources);
+            for target in part.configures {
+                let routes: Vec<_> = reads.probe::<TranslationsByBackend>(target).take(ROUTES_LOOKED_AT).collect();
+                for translation in routes {
+                    let Some(translation) = reads.get::<Translations>(translation) else { continue };
+                    translation.content.of_subject().hash(&mut hashes);
+                    of_pieces(Pieces::from(&**translation), self.0, reads, &mut resources);
                 }
             }
-            for piece in translation.tls {
-                of_tls(&(piece.listener.clone(), piece.host.clone()), reads, &mut object_resources);
-            }
-            for claim in translation.listeners {
-                object_resources.extend(of_listener(&claim.listener, reads));
-            }
-            for piece in translation.streams {
-                of_stream(&piece.listener, reads, &mut object_resources);
-            }
         }
-        Some(object_resources.into_iter().collect())
+        // There is nothing to wait for where nothing is served, and no need of a row for every edit.
+        let content = if resources.is_empty() { 0 } else { hashes.finish() };
+        Some(ServedObject { resources: resources.into_iter().collect(), content })
     }
 }
 
-fn of_routes(key: &HostKey, packing: Packing, reads: &mut Reads<'_>) -> Option<ObjectResource> {
+/// The pieces of a translation that proxies are sent.
+struct Pieces<'r> {
+    hosts: &'r [HostKey],
+    conditional: &'r [ConditionalHost],
+    tls: &'r [TlsPiece],
+    listeners: &'r [ListenerClaim],
+    streams: &'r [StreamPiece],
+}
+
+impl<'r> From<ObjectPart<'r>> for Pieces<'r> {
+    fn from(part: ObjectPart<'r>) -> Self {
+        let ObjectPart { hosts, conditional, tls, listeners, streams, .. } = part;
+        Self { hosts, conditional, tls, listeners, streams }
+    }
+}
+
+impl<'r> From<&'r TranslationRow> for Pieces<'r> {
+    fn from(row: &'r TranslationRow) -> Self {
+        let Translation { hosts, conditional, tls, listeners, streams, .. } = &row.translation;
+        Self { hosts, conditional, tls, listeners, streams }
+    }
+}
+
+fn of_pieces(pieces: Pieces<'_>, packing: Packing, reads: &mut Reads<'_>, resources: &mut BTreeSet<ObjectResource>) {
+    for key in pieces.hosts {
+        resources.extend(of_routes(key, packing, reads));
+    }
+    for host in pieces.conditional {
+        for around in host.virtual_hosts() {
+            resources.extend(of_routes(&(host.listener.clone(), around), packing, reads));
+        }
+    }
+    for piece in pieces.tls {
+        of_tls(&(piece.listener.clone(), piece.host.clone()), reads, resources);
+    }
+    for claim in pieces.listeners {
+        // The plaintext side of a TLS listener has no socket of its own.
+        resources.extend(of_listener(claim.plaintext_of.as_ref().unwrap_or(&claim.listener), reads));
+    }
+    for piece in pieces.streams {
+        of_stream(&piece.listener, reads, resources);
+    }
+}
+
+fn of_routes(key: &HostKey, packing: Packing, reads: &mut Reads<'_>) -> Vec<ObjectResource> {
+    let common = reads.get::<SharingHosts>(key);
+    let common = common.map(|common| shared(common.port.fleet(), Kind::Route, common.name()));
+    common.into_iter().chain(of_host(key, packing, reads)).collect()
+}
+
+/// What a host is looked up in.
+fn of_host(key: &HostKey, packing: Packing, reads: &mut Reads<'_>) -> Option<ObjectResource> {
     let port = &reads.get::<Placements>(key)?.port;
     let fleet = port.fleet();
     let scope = |host: &Host| (port.clone(), host.clone());

@@ -16,8 +16,10 @@ use crate::{
     translations::HostKey,
 };
 use engine::{Derived, Index, Reads, Table};
+use envoy::{listener::jwt::JwtSlots, name};
 use model::{CertificateRef, ChainId, Host, ListenerId, tls::Termination};
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
+use xds::{Kind, Ref};
 
 /// Whether a host of the settings' listener that terminates TLS so has its certificate on demand. A wildcard has a chain: the
 /// names below it are without number, so no cluster can hold them.
@@ -72,16 +74,53 @@ impl Index for FallbackGroups {
     }
 }
 
-/// Whether a chain takes every server name that no chain of its port lists: the first of those on demand, unless there is a
-/// fallback certificate or a host for every name.
-pub(crate) fn takes_unlisted(chain: &ChainId, reads: &mut Reads<'_>) -> bool {
-    if reads.probe::<OnDemandGroups>(&chain.listener).next() != Some(chain) {
-        return false;
+/// The chain of each listener that takes every server name which no chain of its port lists: of those on demand the one with the
+/// plainest settings, unless there is a fallback certificate or a host for every name. A host with settings of its own does not
+/// take the names of all others, which would have to be listed then.
+pub struct ChainsForUnlisted;
+
+impl Table for ChainsForUnlisted {
+    type Key = ListenerId;
+    type Value = ChainId;
+    const NAME: &'static str = "chains for unlisted names";
+}
+
+impl Derived for ChainsForUnlisted {
+    fn compute(&self, listener: &ListenerId, reads: &mut Reads<'_>) -> Option<ChainId> {
+        let active = reads.get::<ActiveListeners>(listener)?;
+        let port = reads.get::<Ports>(&active.port)?;
+        if isolation::tls_for_every_name(&active.port, reads).is_some()
+            || port.listeners.iter().any(|(listener, _)| reads.probe::<FallbackGroups>(listener).len() > 0)
+        {
+            return None;
+        }
+        let plainness = |chain: &&ChainId| {
+            let Termination { clients, lowest, highest, .. } = &*chain.termination;
+            (clients.clone(), *lowest, Reverse(*highest))
+        };
+        reads.probe::<OnDemandGroups>(listener).min_by_key(plainness).cloned()
     }
-    let Some(active) = reads.get::<ActiveListeners>(&chain.listener) else { return false };
-    let Some(port) = reads.get::<Ports>(&active.port) else { return false };
-    isolation::tls_for_every_name(&active.port, reads).is_none()
-        && !port.listeners.iter().any(|(listener, _)| reads.probe::<FallbackGroups>(listener).len() > 0)
+}
+
+/// Whether a chain takes every server name that no chain of its port lists.
+pub(crate) fn takes_unlisted(chain: &ChainId, reads: &mut Reads<'_>) -> bool {
+    reads.get::<ChainsForUnlisted>(&chain.listener).is_some_and(|it| **it == *chain)
+}
+
+/// What a proxy needs before the name of a host leads to its chain: the listener that lists it, and what the chain warms with. Nothing
+/// where names that are not listed lead there.
+pub(crate) fn listed_by((listener, _): &HostKey, termination: &Termination, reads: &mut Reads<'_>) -> Vec<Ref> {
+    let Some(active) = reads.get::<ActiveListeners>(listener) else { return Vec::new() };
+    let chain = ChainId { listener: listener.clone(), termination: Arc::new(termination.clone()), is_fallback: false };
+    if takes_unlisted(&chain, reads) {
+        return Vec::new();
+    }
+    let trust = termination.clients.as_ref().map(|clients| name::client_trust(&clients.trust));
+    let slots = JwtSlots::of_chain(&name::chain(&chain), true).prefix();
+    [Ref::To(Kind::Listener, name::port(&active.port).into()), Ref::Under(Kind::Extension, slots.into())]
+        .into_iter()
+        .chain(trust.map(|trust| Ref::To(Kind::Secret, trust.into())))
+        .collect()
 }
 
 /// The hosts with on-demand certificates that lie below a wildcard, with their chain.
@@ -121,8 +160,9 @@ impl Index for BelowWildcardsByChain {
     }
 }
 
-/// Declares the table.
+/// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
     pipeline.derived(HostsBelowWildcards).each::<TlsHosts>();
-    pipeline.index::<BelowWildcardsByChain>().index::<OnDemandGroups>().index::<FallbackGroups>();
+    pipeline.index::<BelowWildcardsByChain>().index::<FallbackGroups>();
+    pipeline.derived(ChainsForUnlisted).per::<OnDemandGroups>();
 }

@@ -6,6 +6,7 @@
 
 use crate::{
     client_trust::ClientTrustResources,
+    equal_hosts::{AnchorScopes, SharedRouteResources},
     fleet_resources::{MetricsSecretResources, RuntimeResources},
     holders::HolderResources,
     listeners::ListenerResources,
@@ -69,17 +70,23 @@ fn parts(engine: &Engine, fleet: &FleetId, kind: Kind) -> Vec<Part> {
             of_table::<TcpResources>(engine, fleet, &mut parts);
             of_table::<StreamResources>(engine, fleet, &mut parts);
         }
-        Kind::Route if engine.rows::<RouteResources>().next().is_some() => hosts(engine, fleet, &mut parts),
+        Kind::Route => {
+            if engine.rows::<RouteResources>().next().is_some() {
+                hosts(engine, fleet, &mut parts);
+            }
+            of_table::<SharedRouteResources>(engine, fleet, &mut parts);
+        }
         Kind::ScopedRoute => {
             hosts(engine, fleet, &mut parts);
             let own =
                 engine.rows::<ScopeResources>().filter(|((port, host), _)| port.fleet() == fleet && *host != Host::Any);
             parts.extend(own.filter_map(|(_, resource)| part(fleet, kind, resource)));
             of_table::<RedirectScopes>(engine, fleet, &mut parts);
+            of_table::<AnchorScopes>(engine, fleet, &mut parts);
         }
         Kind::Listener => of_table::<ListenerResources>(engine, fleet, &mut parts),
         Kind::Runtime => of_table::<RuntimeResources>(engine, fleet, &mut parts),
-        Kind::Route | Kind::VirtualHost | Kind::TokenBucket => {}
+        Kind::VirtualHost | Kind::TokenBucket => {}
     }
     parts
 }

@@ -2,12 +2,14 @@
 //!
 //! In: hosts and where each is looked up. Out: route configurations and scopes, in the packing that the operator wants
 //! (see [`envoy::packing`]). With scopes, what one host's edit reaches here is one row, whatever the number of hosts: every
-//! probe on its way is about wildcards, which are few, or stops at the first answer.
+//! probe on its way is about wildcards, which are few, or stops at the first answer. Hosts that have the same routes name those of
+//! [`equal_hosts`].
 //!
 //! What proxies refused is replaced here: a host that has a resource of its own by a stand-in, a host that shares one with
 //! others by a substitute inside of it, so that the others move on.
 
 use crate::{
+    equal_hosts::{self, SharingHosts},
     hosts::{ChainPorts, Placement, Placements, PortsOfChains, VirtualHosts},
     large, partition,
     ports::{PlaintextPorts, PortRow, Ports},
@@ -25,7 +27,7 @@ use envoy::{
     name,
     packing::{self, Packing, plain, scoped},
 };
-use model::{Host, ListenerId, ObjectRef, PortId};
+use model::{Host, ListenerId, ObjectRef, PortId, route::Authorization};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -113,6 +115,8 @@ pub struct HostBytes {
     pub slots: Vec<Arc<str>>,
     /// The hash of what was made of the objects, sent or not.
     pub hash: u64,
+    /// Whose it is, if it is of one object alone.
+    pub author: Option<ObjectRef>,
     /// It waits until others have been tried.
     pub waits: bool,
     /// What is said while it is withheld.
@@ -144,7 +148,9 @@ impl Derived for EncodedHosts {
         let target = withheld::of_host(key);
         let substitute = || {
             let (clusters, slots) = Default::default();
-            HostBytes { bytes: packing::refused(&key.1), clusters, slots, hash, waits: false, refused: None }
+            let author = host.only_author().cloned();
+            let bytes = packing::refused(&key.1, author.as_ref());
+            HostBytes { bytes, clusters, slots, hash, author, waits: false, refused: None }
         };
         Some(match withheld::why(&target, hash, reads) {
             None => HostBytes { bytes, clusters: clusters(host), slots: slots(place, host), ..substitute() },
@@ -170,13 +176,13 @@ impl Derived for EncodedHosts {
 }
 
 /// Whose routes a host has, those for deeper names among them.
-fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
+pub(crate) fn authors(host: &model::VirtualHost) -> Vec<ObjectRef> {
     let origins = host.routes.iter().chain(&host.catch_all).flat_map(|route| route.origins());
     let authors: BTreeSet<_> = origins.map(|origin| &origin.object).collect();
     authors.into_iter().cloned().collect()
 }
 
-fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
+pub(crate) fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
     let mut clusters = BTreeSet::new();
     for route in host.routes.iter().chain(&host.catch_all) {
         clusters.extend(route.targets().map(|cluster| Arc::from(name::cluster(cluster))));
@@ -185,46 +191,52 @@ fn clusters(host: &model::VirtualHost) -> Vec<Arc<str>> {
 }
 
 /// The slots that routes of a host name, where it is looked up.
-fn slots(place: &Placement, host: &model::VirtualHost) -> Vec<Arc<str>> {
-    let routes = host.routes.iter().chain(&host.catch_all);
-    let authorized: BTreeSet<Slot> = routes.filter_map(|route| Slot::asking(&route.policy.authorization)).collect();
-    let authorized = authorized.into_iter().map(|slot| name::slot(&place.port, slot).into());
-    jwt::required(place, host).into_keys().chain(authorized).collect()
+pub(crate) fn slots(place: &Placement, host: &model::VirtualHost) -> Vec<Arc<str>> {
+    let policies = || host.routes.iter().chain(&host.catch_all).map(|route| &route.policy);
+    let asks_fleet = policies().any(|policy| matches!(policy.authorization, Authorization::AskFleet(_)));
+    let runs_script = policies().any(|policy| policy.runs_script);
+    let slots = [(Slot::ExtAuthzOfFleet, asks_fleet), (Slot::Script, runs_script)];
+    let named = slots.into_iter().filter(|(_, is_named)| *is_named);
+    let named = named.map(|(slot, _)| name::slot(&place.port, slot).into());
+    jwt::required(place, host).into_keys().chain(named).collect()
 }
 
 /// What a resource with these clusters and slots refers to.
-fn refs(clusters: impl IntoIterator<Item = Arc<str>>, slots: impl IntoIterator<Item = Arc<str>>) -> Vec<Ref> {
+pub(crate) fn refs(
+    clusters: impl IntoIterator<Item = Arc<str>>,
+    slots: impl IntoIterator<Item = Arc<str>>,
+) -> Vec<Ref> {
     let clusters = clusters.into_iter().map(|name| Ref::To(Kind::Cluster, name));
     clusters.chain(slots.into_iter().map(|name| Ref::To(Kind::Extension, name))).collect()
 }
 
 /// Hosts that share a resource, in their order.
 struct Shared {
-    hosts: Vec<(Host, Bytes)>,
+    hosts: Vec<(Host, Option<ObjectRef>, Bytes)>,
     refs: Vec<Ref>,
 }
 
 impl Shared {
     fn gather<'r>(hosts: impl Iterator<Item = &'r HostKey>, reads: &mut Reads<'r>) -> Self {
-        let mut all: Vec<(Host, Bytes)> = Vec::new();
+        let mut all: Vec<(Host, Option<ObjectRef>, Bytes)> = Vec::new();
         let (mut clusters, mut slots) = (BTreeSet::new(), BTreeSet::new());
         for key in hosts {
             let Some(host) = reads.get::<EncodedHosts>(key) else { continue };
             clusters.extend(&host.clusters);
             slots.extend(&host.slots);
-            all.push((key.1.clone(), host.bytes.clone()));
+            all.push((key.1.clone(), host.author.clone(), host.bytes.clone()));
         }
         all.sort_by(|a, b| a.0.cmp(&b.0));
         Self { hosts: all, refs: refs(clusters.into_iter().cloned(), slots.into_iter().cloned()) }
     }
 
     fn iter(&self) -> impl Iterator<Item = &Bytes> {
-        self.hosts.iter().map(|(_, bytes)| bytes)
+        self.hosts.iter().map(|(_, _, bytes)| bytes)
     }
 
     /// The same hosts, all of which answer that they are refused.
     fn refused(&self) -> Vec<Bytes> {
-        self.hosts.iter().map(|(host, _)| packing::refused(host)).collect()
+        self.hosts.iter().map(|(host, author, _)| packing::refused(host, author.as_ref())).collect()
     }
 }
 
@@ -278,17 +290,23 @@ impl Derived for ScopeResources {
         }
         // Of the listeners of a port, one takes a host.
         let own = reads.probe::<HostsByScope>(key).next()?;
+        if let Some(shared) = reads.get::<SharingHosts>(own) {
+            let body = scoped::sharing(port, host, shared.name());
+            let resource = Resource { refs: vec![equal_hosts::named(shared)], ..Resource::of(scope_name(key), body) };
+            return Some(resource.in_fleet(port.fleet()).unless_held(Kind::ScopedRoute, reads));
+        }
         let place = reads.get::<Placements>(own)?;
         let host = &reads.get::<VirtualHosts>(own)?.host;
         let refs = refs(clusters(host), slots(place, host));
         let body = spoil::scope(scoped::host(port, host, place.admission.as_ref()), self.1.as_deref());
         let resource = Resource { refs, ..Resource::of(scope_name(key), body) }.in_fleet(port.fleet());
-        let stand_in = || scoped::refused(port, &host.host);
+        let stand_in = || scoped::refused(port, &host.host, host.only_author());
         Some(resource.or_stand_in(Kind::ScopedRoute, authors(host), Some(&stand_in), reads))
     }
 
     fn is_large(&self, key: &ScopeKey, reads: &mut Reads<'_>) -> bool {
         let own = reads.probe::<HostsByScope>(key).next().filter(|_| key.1 != Host::Any);
+        let own = own.filter(|own| reads.get::<SharingHosts>(own).is_none());
         own.and_then(|own| reads.get::<VirtualHosts>(own)).is_some_and(|host| large::is_large(&host.host))
     }
 

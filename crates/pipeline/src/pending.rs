@@ -85,8 +85,8 @@ impl Claimed {
     /// Whether a listener is asked for as it was: where it listens, what it takes, and whose ports it shares.
     fn has_listener(&self, claim: &ListenerClaim) -> bool {
         let what = |claim: &ListenerClaim| {
-            let ListenerClaim { listener, address, port, protocol, host, owner, .. } = claim.clone();
-            (listener, address, port, protocol, host, owner)
+            let ListenerClaim { listener, address, port, protocol, host, owner, plaintext_of, .. } = claim.clone();
+            (listener, address, port, protocol, host, owner, plaintext_of)
         };
         let start = self.listeners.partition_point(|other| other.listener < claim.listener);
         let same = self.listeners[start..].iter().take_while(|other| other.listener == claim.listener);
@@ -265,6 +265,7 @@ mod tests {
             protocol,
             host: Host::parse(host).unwrap(),
             owner: Some(subject()),
+            plaintext_of: None,
             overrides: Default::default(),
             precedence: precedence(),
             origin: subject().at("spec.listeners"),

@@ -6,6 +6,9 @@
 //! and the others get a verdict. A listener that lost serves nothing. A narrower listener takes hosts from a wider one, so nobody
 //! shares a port with settings, or with another's listeners, whom the operator has not bound to the fleet. An address and all of its
 //! family exclude each other on one port number.
+//!
+//! A TLS port may take plaintext connections as well. Those have a port of their own, with its hosts, routes and settings, which is
+//! a filter chain of the TLS port's Envoy listener.
 
 use crate::{
     emissary::logs,
@@ -65,6 +68,8 @@ pub struct ListenerRow {
     pub host: Host,
     /// Whose listeners it shares the port with; nothing for settings and for whom the operator has bound to the fleet.
     pub owner: Option<ObjectRef>,
+    /// The TLS listener whose plaintext connections it takes.
+    pub plaintext_of: Option<ListenerId>,
     /// What it has of its own where its port has settings.
     pub overrides: PortOverrides,
     /// The object that asks for it; nothing for settings, which are stronger than any object.
@@ -95,17 +100,33 @@ impl Derived for Listeners {
             Some((_, protocol, bind)) => {
                 let bind = bind.canonical();
                 let port = port_id(id.fleet(), protocol, bind, settings.map(|settings| &**settings));
-                let (host, overrides) = (Host::Any, PortOverrides::default());
-                ListenerRow { bind, port, protocol, host, owner: None, overrides, claim: None, lost: Vec::new() }
+                ListenerRow {
+                    bind,
+                    port,
+                    protocol,
+                    host: Host::Any,
+                    owner: None,
+                    plaintext_of: None,
+                    overrides: PortOverrides::default(),
+                    claim: None,
+                    lost: Vec::new(),
+                }
             }
             None => {
-                let ListenerClaim { address, port, protocol, host, owner, overrides, precedence, origin, .. } =
-                    claims.next()?;
-                let bind = Bind { address: *address, port: *port }.canonical();
-                let port = port_id(id.fleet(), *protocol, bind, settings.map(|settings| &**settings));
-                let claim = Some((precedence.clone(), origin.clone()));
-                let (host, owner, overrides) = (host.clone(), owner.clone(), overrides.clone());
-                ListenerRow { bind, port, protocol: *protocol, host, owner, overrides, claim, lost: Vec::new() }
+                let claim = claims.next()?;
+                let bind = Bind { address: claim.address, port: claim.port }.canonical();
+                let port = port_id(id.fleet(), claim.protocol, bind, settings.map(|settings| &**settings));
+                ListenerRow {
+                    bind,
+                    port: if claim.plaintext_of.is_some() { plaintext_port(&port) } else { port },
+                    protocol: claim.protocol,
+                    host: claim.host.clone(),
+                    owner: claim.owner.clone(),
+                    plaintext_of: claim.plaintext_of.clone(),
+                    overrides: claim.overrides.clone(),
+                    claim: Some((claim.precedence.clone(), claim.origin.clone())),
+                    lost: Vec::new(),
+                }
             }
         };
         let winner = who(&row.claim);
@@ -140,6 +161,11 @@ fn port_id(fleet: &FleetId, protocol: PortProtocol, bind: Bind, settings: Option
             address => format!("{transport}-{port}-{address}"),
         },
     )
+}
+
+/// The port of the plaintext connections of a TLS port. No other is called so: no address is.
+fn plaintext_port(tls: &PortId) -> PortId {
+    PortId::new(tls.fleet().clone(), format!("{tls}-plaintext"))
 }
 
 /// A port number of a fleet's proxies: one of TCP and one of UDP.
@@ -178,6 +204,24 @@ pub struct PortRow {
     pub overrides: PortOverrides,
     /// The listeners on it, each with the hosts that it takes; sorted.
     pub listeners: Vec<(ListenerId, Host)>,
+    /// The port of its plaintext connections, if it is one of TLS that takes them.
+    pub plaintext: Option<PortId>,
+    /// The TLS port whose plaintext connections it has: there is no Envoy listener for it.
+    pub plaintext_of: Option<PortId>,
+}
+
+impl PortRow {
+    /// One that no listener is on yet.
+    fn of(listener: &ListenerRow) -> Self {
+        Self {
+            bind: listener.bind,
+            protocol: listener.protocol,
+            overrides: listener.overrides.clone(),
+            listeners: Vec::new(),
+            plaintext: None,
+            plaintext_of: None,
+        }
+    }
 }
 
 /// The ports of one number, and who lost on the way.
@@ -187,6 +231,28 @@ pub struct PortsOfNumber {
     pub ports: BTreeMap<PortId, PortRow>,
     /// A verdict for each listener that may not be there; sorted.
     pub lost: Vec<Verdict>,
+}
+
+impl PortsOfNumber {
+    /// Adds a listener for the plaintext connections of a TLS listener. Where that one is not in effect, it has been told.
+    fn add_plaintext(&mut self, listener: &ListenerId, asked: &ListenerRow) {
+        let is_of = |port: &PortRow| port.listeners.iter().any(|(id, _)| Some(id) == asked.plaintext_of.as_ref());
+        let Some((tls, port)) = self.ports.iter_mut().find(|(_, port)| is_of(port)) else { return };
+        if port.plaintext.is_some() {
+            let why = format!("the plaintext connections of port {} belong to another listener", asked.bind.port);
+            let origin = asked.claim.iter().map(|(_, origin)| origin.clone());
+            self.lost.extend(origin.map(|origin| Verdict::new(Code::ListenerConflict, origin, why.clone())));
+            return;
+        }
+        let id = plaintext_port(tls);
+        port.plaintext = Some(id.clone());
+        let row = PortRow {
+            listeners: vec![(listener.clone(), asked.host.clone())],
+            plaintext_of: Some(tls.clone()),
+            ..PortRow::of(asked)
+        };
+        self.ports.insert(id, row);
+    }
 }
 
 /// Who has the ports of each number.
@@ -207,6 +273,7 @@ impl Derived for PortNumbers {
         let settings = reads.get::<Fleets>(&number.fleet).filter(|_| !number.is_udp);
         let pages = settings.into_iter().flat_map(|settings| settings.own_pages(&number.fleet));
         let pages: Vec<Bind> = pages.map(|(_, page)| page.bind()).collect();
+        let (plaintext, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, row)| row.plaintext_of.is_some());
         let mut all = PortsOfNumber { ports: BTreeMap::new(), lost: Vec::new() };
         let mut taken = Taken::default();
         for (listener, asked) in rows {
@@ -220,10 +287,7 @@ impl Derived for PortNumbers {
             match (why, &asked.claim) {
                 (None, _) => {
                     taken.add(listener, asked);
-                    let ListenerRow { bind, port, protocol, overrides, .. } = asked;
-                    let (bind, protocol) = (*bind, *protocol);
-                    let row = || PortRow { bind, protocol, overrides: overrides.clone(), listeners: Vec::new() };
-                    let port = all.ports.entry(port.clone()).or_insert_with(row);
+                    let port = all.ports.entry(asked.port.clone()).or_insert_with(|| PortRow::of(asked));
                     port.listeners.push((listener.clone(), asked.host.clone()));
                 }
                 (Some(why), Some((_, origin))) => {
@@ -233,6 +297,7 @@ impl Derived for PortNumbers {
                 (Some(_), None) => {}
             }
         }
+        plaintext.into_iter().for_each(|(listener, asked)| all.add_plaintext(listener, asked));
         all.ports.values_mut().for_each(|port| port.listeners.sort());
         all.lost.sort();
         Some(all)
@@ -345,8 +410,8 @@ impl Derived for PortSettings {
         let settings =
             reads.get::<Fleets>(id.fleet()).map(|settings| FleetSettings::clone(settings)).unwrap_or_default();
         let http = match row.protocol {
-            PortProtocol::Http => settings.http_settings,
-            PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => settings.https_settings,
+            PortProtocol::Http if row.plaintext_of.is_none() => settings.http_settings,
+            PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => settings.https_settings,
         };
         let mut http = row.overrides.applied(http);
         if let Some(servers) = logs::of_fleet(id.fleet(), reads) {
@@ -477,7 +542,7 @@ impl Derived for Streams {
             None => (Arc::default(), Vec::new()),
             // What protects fails closed.
             Some((winner, _)) if active.protocol == PortProtocol::Udp && winner.target.clients.is_some() => {
-                let why = format!("listener {id}: UDP cannot be limited to some clients, so nobody is served");
+                let why = format!("listener {id}: UDP cannot be limited to some clients, so the listener is closed");
                 (Arc::default(), vec![Verdict::new(Code::StreamClients, winner.origin.clone(), why)])
             }
             Some((winner, others)) => {

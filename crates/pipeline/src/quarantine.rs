@@ -15,6 +15,7 @@ mod shared;
 pub use active::{ActiveTargets, WithheldByObject, declare};
 
 use crate::{
+    equal_hosts::SharedRouteResources,
     oversize::{self, Part},
     packing::{EncodedHosts, HostBytes, ScopeResources},
     translations::HostKey,
@@ -305,6 +306,7 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
 fn is_computing(engine: &Engine, target: &FleetTarget) -> bool {
     match &target.target {
         Target { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
+        Target { kind: Kind::Route, .. } => engine.offloaded_of::<SharedRouteResources>() > 0,
         Target { kind: Kind::ScopedRoute, .. } => engine.offloaded_of::<ScopeResources>() > 0,
         _ => false,
     }

@@ -7,16 +7,19 @@ mod changes;
 pub use changes::{Early, FleetChanges, all_changes, lane_changes};
 
 use crate::{
-    certificates::{CaBundles, Certificates, SelfSigned},
+    certificates::{CaBundles, Certificates, Crls, SelfSigned},
     client_trust::{ClientTrustResources, client_trust_name},
+    equal_hosts::{AnchorScopes, SharedRouteResources, SharedRoutesKey, anchor_name},
     extensions::{NamedExtensionsInUse, SharedExtensionsInUse},
     fleet_resources::{
         MetricsSecretResources, RuntimeResources, TokenBucketResources, runtime_name, secret_name, token_bucket_name,
     },
     holders::{HolderResources, holder_name},
     hosts::{SharedChainCertificates, TcpHosts, TlsHosts},
+    large,
     listeners::ListenerResources,
     membership::{FleetsOfSecret, Membership, OfCas, OfClusters, OfSecrets, SharedClustersByCertificate},
+    on_demand,
     packing::{self, RouteResources, ScopeResources},
     partition,
     ports::{ActiveListeners, PortSettings, Streams, UdpTarget, UdpTargets},
@@ -246,6 +249,8 @@ of_one_fleet! {
     StreamResources => Extension, name::tcp_listener, |key| key.fleet();
     UdpClusterResources => Cluster, name::udp_cluster, |key| key.fleet();
     RouteResources => Route, name::port, |key| key.fleet();
+    SharedRouteResources => Route, SharedRoutesKey::name, |key| key.port.fleet();
+    AnchorScopes => ScopedRoute, anchor_name, |key| key.port.fleet();
     ScopeResources => ScopedRoute, packing::scope_name, |key| key.0.fleet();
     RedirectScopes => ScopedRoute, name::redirects_scope, |key| key.fleet();
     ListenerResources => Listener, name::port, |key| key.fleet();
@@ -318,7 +323,12 @@ impl Derived for CaResources {
         if pem.is_empty() {
             return None;
         }
-        let mut resource = Resource::new(name::ca(bundle), &envoy::secret::authority(bundle, &pem));
+        // Without its CRLs no certificate is trusted: whoever needs the bundle is told where it is referred to.
+        let crls = match bundle.crl() {
+            Some(crl) => Some(reads.get::<Crls>(crl)?.as_ref().as_ref().ok()?.pem.clone()),
+            None => None,
+        };
+        let mut resource = Resource::new(name::ca(bundle), &envoy::secret::authority(bundle, &pem, crls.as_deref()));
         resource.origin = Some(Arc::new(bundle.first().clone()));
         Some(resource.unless_held(Kind::Secret, reads))
     }
@@ -349,6 +359,10 @@ impl Derived for EndpointResources {
         resource.origin = services::origin(id).map(Arc::new);
         resource.lacks_endpoints = endpoints.iter().all(|(_, endpoints, _)| endpoints.list.is_empty());
         Some(resource.unless_held(Kind::Endpoints, reads))
+    }
+
+    fn is_large(&self, id: &ClusterId, reads: &mut Reads<'_>) -> bool {
+        large::has_many_endpoints([id], reads)
     }
 }
 
@@ -399,7 +413,8 @@ fn tcp_proxy(
     let message = listener::tcp::proxy(name.clone(), clusters, unavailable, idle, settings);
     let names: BTreeSet<String> = clusters.iter().map(|(cluster, _)| name::cluster(cluster)).collect();
     let refs = names.into_iter().map(|cluster| Ref::To(Kind::Cluster, cluster.into())).collect();
-    let resource = Resource { refs, ..Resource::new(name.clone(), &message) }.in_fleet(port.fleet());
+    let origin = authors.first().cloned().map(Arc::new);
+    let resource = Resource { refs, origin, ..Resource::new(name.clone(), &message) }.in_fleet(port.fleet());
     // A listener waits for every chain, so there must be one, which leads nowhere.
     let nowhere = || listener::tcp::proxy(name.clone(), &[], 0, idle, settings).encode_to_vec().into();
     Some(resource.or_stand_in(Kind::Extension, authors, Some(&nowhere), reads))
@@ -441,6 +456,7 @@ impl Derived for UdpClusterResources {
         let stream = reads.get::<Streams>(id).filter(|stream| stream.protocol == PortProtocol::Udp)?;
         let mut resource = Resource::new(name::udp_cluster(id), &listener::udp::cluster(id)).in_fleet(id.fleet());
         resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())];
+        resource.origin = stream.objects.first().cloned().map(Arc::new);
         Some(resource.or_stand_in(Kind::Cluster, stream.objects.clone(), None, reads))
     }
 }
@@ -466,6 +482,10 @@ impl Derived for UdpEndpointResources {
         let message = listener::udp::load_assignment(listener, backends, *unavailable);
         let resource = Resource::new(name::udp_cluster(listener), &message).in_fleet(listener.fleet());
         Some(resource.or_stand_in(Kind::Endpoints, objects.to_vec(), None, reads))
+    }
+
+    fn is_large(&self, key: &UdpTarget, reads: &mut Reads<'_>) -> bool {
+        large::has_many_endpoints(key.clusters.iter().map(|(cluster, _)| cluster), reads)
     }
 }
 
@@ -513,10 +533,10 @@ impl Table for HostSecretResources {
 impl Derived for HostSecretResources {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let host = reads.get::<TlsHosts>(key)?;
-        let on_demand = host.mode.http()?.is_on_demand();
-        let resource = shown(host_secret(key), host.certificate.as_ref().filter(|_| on_demand)?, reads)?;
-        let mut resource = resource.in_fleet(key.0.fleet());
-        resource.refs = packing::scope_of(key, self.0, reads).into_iter().collect();
+        let termination = host.mode.http().filter(|termination| termination.is_on_demand())?;
+        let mut resource = shown(host_secret(key), host.certificate.as_ref()?, reads)?.in_fleet(key.0.fleet());
+        let listed_by = on_demand::listed_by(key, termination, reads);
+        resource.refs = packing::scope_of(key, self.0, reads).into_iter().chain(listed_by).collect();
         let origin = resource.origin.iter().map(|origin| ObjectRef::clone(origin));
         let authors = origin.chain(authors(key, reads)).collect();
         Some(resource.or_stand_in(Kind::Secret, authors, None, reads))

@@ -4,12 +4,12 @@ use crate::{
     certificates::{self, SelfSigned, Unsigned},
     client_trust,
     dialects::gateway::{FleetStates, GatewayFleets},
-    emissary, extensions,
+    emissary, equal_hosts, extensions,
     facts::{self, Facts},
     fleet_resources, holders, hosts, isolation,
     jwks::{self, FetchSpec, JwksRefs, JwksStates},
     large, listeners, membership,
-    object_resources::{self, ObjectResource, ObjectResources},
+    object_resources::{self, ObjectResources, ServedObject},
     objects, packing, partition, ports,
     quarantine::{self, Quarantine},
     redirects,
@@ -67,7 +67,7 @@ pub struct Output {
     /// such facts any more.
     pub facts: Vec<(ObjectRef, Option<Arc<StatusFacts>>)>,
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
-    pub object_resources: Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>,
+    pub object_resources: Vec<(ObjectRef, Option<Arc<ServedObject>>)>,
     /// All that this replica withholds because proxies of the shared fleet refused it, if that has changed: for other replicas.
     pub withheld: Option<Vec<Quarantined>>,
     /// Resources of the shared fleet of which the pipeline wants to hear whether they are taken or refused: for
@@ -158,6 +158,7 @@ impl Pipeline {
         hosts::declare(&mut declaration, settings);
         certificates::declare_unsigned(&mut declaration);
         validity::declare(&mut declaration);
+        equal_hosts::declare(&mut declaration, settings);
         packing::declare(&mut declaration, settings);
         redirects::declare(&mut declaration, settings);
         membership::declare_secrets(&mut declaration);

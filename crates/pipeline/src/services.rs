@@ -85,6 +85,26 @@ fn endpoints_of(id: &EndpointsId, health: Option<u16>, reads: &mut Reads<'_>) ->
     Some(resolve::endpoints::endpoints(service, id.port, id.transport, health, slices))
 }
 
+/// How many endpoints the slices of a cluster name, those included that are not served: what it costs to read them.
+pub fn endpoints_named(id: &ClusterId, reads: &mut Reads<'_>) -> usize {
+    let services: Vec<ObjectRef> = match &id.backend {
+        Backend::Service(backend) => vec![service(backend)],
+        Backend::Services(several) => several.iter().map(service).collect(),
+        Backend::Extension(object) => {
+            let found = reads.get::<KnownExtensions>(object).and_then(|known| known.found.as_ref().ok());
+            found.map(|it| it.services.iter().map(|(id, _)| service(id)).collect()).unwrap_or_default()
+        }
+        Backend::Outside(_) => Vec::new(),
+    };
+    let mut named = 0;
+    for service in &services {
+        let slices: Vec<_> = reads.probe::<SlicesByService>(service).collect();
+        let slices = slices.into_iter().filter_map(|key| reads.get::<EndpointSlices>(key));
+        named += slices.map(|slice| slice.endpoints.len()).sum::<usize>();
+    }
+    named
+}
+
 fn service(id: &EndpointsId) -> ObjectRef {
     ObjectRef::new(kind::SERVICE, id.namespace.clone(), id.service.clone())
 }

@@ -4,6 +4,7 @@
 //! How resources are packed, how certificates come, whether Secrets are fetched and what is spoiled for tests is fixed while a
 //! pipeline lives.
 
+pub use dialect_emissary::Scripts;
 pub use dialect_gateway::PortShift;
 pub use dialect_httpproxy::{GlobalRateLimits, route::rate_limit::global::default_policy};
 use engine::{Engine, Input, Table};
@@ -78,7 +79,8 @@ pub enum BindError {
     },
 }
 
-/// What the operator sets. The defaults are Contour's.
+/// What the operator sets. The defaults are Contour's, but for the admin listener: a route that leads to a name of DNS reaches
+/// whatever listens on loopback, if that is what the name resolves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Where proxies listen for HTTP.
@@ -141,7 +143,7 @@ impl Default for Settings {
             metrics: None,
             metrics_tls: None,
             overload_health: None,
-            admin_port: 9001,
+            admin_port: 0,
             runtime: RuntimeSettings::default(),
             connections: ConnectionSettings::default(),
             http_settings: HttpSettings::default(),
@@ -198,7 +200,8 @@ impl Settings {
             http: of(self.http, &self.http_settings),
             https: of(self.https, &self.https_settings),
         };
-        dialect_emissary::Settings { own, ..self.emissary.clone() }
+        let runtime_keys = self.runtime.keys().collect();
+        dialect_emissary::Settings { own, runtime_keys, upstream_tls: self.cluster.tls, ..self.emissary.clone() }
     }
 
     /// What holds for HTTPProxies, with what follows from the servers that the operator names.
@@ -233,6 +236,7 @@ impl Settings {
 
     /// What holds in the shared fleet.
     pub fn fleet(&self) -> FleetSettings {
+        let runs_scripts = self.emissary.scripts == Scripts::Run;
         FleetSettings {
             http: Some(self.http),
             https: Some(self.https),
@@ -243,8 +247,8 @@ impl Settings {
             admin_port: self.admin_port,
             runtime: self.runtime.clone(),
             connections: self.connections.clone(),
-            http_settings: self.http_settings.clone(),
-            https_settings: self.https_settings.clone(),
+            http_settings: HttpSettings { runs_scripts, ..self.http_settings.clone() },
+            https_settings: HttpSettings { runs_scripts, ..self.https_settings.clone() },
             rate_limit_service: self.rate_limit_service.clone(),
             tracing: self.tracing.clone(),
         }
@@ -385,13 +389,13 @@ macro_rules! global {
 }
 
 global! {
-    ForClusters ClusterSettings, "cluster settings", "What holds for every cluster.";
+    ForClusters ClusterSettings, "cluster settings", "Settings of all clusters.";
     ForResolve resolve::Settings, "resolve settings", "What objects may refer to.";
-    ForIngresses dialect_ingress::Settings, "ingress settings", "What holds for Ingresses.";
-    ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "What holds for HTTPProxies.";
+    ForIngresses dialect_ingress::Settings, "ingress settings", "Settings of Ingresses.";
+    ForHttpProxies dialect_httpproxy::Settings, "httpproxy settings", "Settings of HTTPProxies.";
     ForAuthorization Option<GlobalAuthorization>, "authorization settings", "Who is asked about all routes.";
-    ForGateways dialect_gateway::Settings, "gateway settings", "What holds for Gateways.";
-    ForEmissary dialect_emissary::Settings, "emissary settings", "What holds for objects of Emissary.";
+    ForGateways dialect_gateway::Settings, "gateway settings", "Settings of Gateway API.";
+    ForEmissary dialect_emissary::Settings, "emissary settings", "Settings of objects of Emissary.";
 }
 
 /// Declares the inputs.

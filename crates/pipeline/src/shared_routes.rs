@@ -8,12 +8,13 @@
 mod tests;
 
 use crate::{
+    hosts::equal::EqualHostsBySelection,
     losers::Losers,
     translations::{TranslationRow, Translations},
 };
 use assemble::{
     conditional_host,
-    shared_routes::{self, Selected, Selection, SharedKey},
+    shared_routes::{self, Hosts, Selected, Selection, SharedKey},
 };
 use engine::{Derived, Index, PartIndex, Reads, Table};
 use model::{
@@ -137,17 +138,21 @@ impl Table for SelectedRoutes {
 
 impl Derived for SelectedRoutes {
     fn compute(&self, selection: &Selection, reads: &mut Reads<'_>) -> Option<Selected> {
-        let hosts = reads.parts::<SelectorsBySelection>(selection).into_iter().map(|(_, hosts)| hosts).sum();
+        let count = reads.parts::<SelectorsBySelection>(selection).into_iter().map(|(_, hosts)| hosts).sum();
+        let hosts = Hosts { count, sharing: reads.probe::<EqualHostsBySelection>(selection).len() };
         let shared = reads.parts::<SharedRoutesByKey>(&selection.key());
         shared_routes::select(selection, hosts, shared.into_iter().flat_map(|(_, shared)| shared))
     }
 }
 
-/// Declares the tables.
+/// Declares what is asked for.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.parts::<SharedRoutesByKey>().parts::<SelectorsBySelection>();
-    pipeline.derived(SelectedRoutes).per::<SelectorsBySelection>();
-    pipeline.parts::<SelectorsByKey>();
+    pipeline.parts::<SharedRoutesByKey>().parts::<SelectorsBySelection>().parts::<SelectorsByKey>();
     pipeline.derived(LabelsAskedFor).per::<SelectorsByKey>();
+}
+
+/// Declares what is selected, which depends on how many hosts share it.
+pub fn declare_selected(pipeline: &mut engine::Pipeline) {
+    pipeline.derived(SelectedRoutes).per::<SelectorsBySelection>();
     pipeline.parts::<Losers<SelectedRoutes>>();
 }

@@ -6,6 +6,7 @@
 mod ext_authz;
 pub mod jwt;
 mod rate_limit;
+mod script;
 
 use crate::{
     hosts::ChainsByListener,
@@ -29,11 +30,9 @@ impl Index for SlotsOfPorts {
     const NAME: &'static str = "by slot";
 
     fn keys(id: &PortId, port: &Port) -> impl IntoIterator<Item = SlotKey> {
-        let slots: &[Slot] = match port.protocol {
-            PortProtocol::Http | PortProtocol::Tls => &Slot::ALL,
-            PortProtocol::Tcp | PortProtocol::Udp => &[],
-        };
-        slots.iter().map(|slot| (id.clone(), *slot)).collect::<Vec<_>>()
+        let has_slots = matches!(port.protocol, PortProtocol::Http | PortProtocol::Tls);
+        let slots = has_slots.then(|| Slot::of(&port.http)).into_iter().flatten();
+        slots.map(|slot| (id.clone(), slot)).collect::<Vec<_>>()
     }
 }
 
@@ -56,9 +55,9 @@ impl Derived for SlotResources {
             return None;
         }
         let filled = match slot {
-            Slot::ExtAuthz | Slot::ExtAuthzFailOpen => ext_authz::filled(id, *slot, port, reads),
             Slot::ExtAuthzOfFleet => ext_authz::filled_by_fleet(id, reads),
             Slot::RateLimit => rate_limit::filled(id, reads),
+            Slot::Script => script::filled(id, reads),
         };
         Some(filled.unwrap_or_else(|| {
             let empty = Resource::new(name::slot(id, *slot), &slot.empty(id));
@@ -74,7 +73,6 @@ pub fn slot_name((port, slot): &SlotKey) -> String {
 
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.index::<ext_authz::AuthorizedBySlot>().index::<ext_authz::SharedAuthorizedBySlot>();
     jwt::declare(pipeline);
     pipeline.derived(SlotResources).per::<SlotsOfPorts>().output();
     pipeline.index::<WithheldRows<SlotResources>>();

@@ -2,6 +2,7 @@
 
 use crate::{
     authorization,
+    content::ContentHashes,
     dialects::Dialects,
     emissary, large, objects, partition,
     pending::{self, Claimed},
@@ -29,6 +30,8 @@ pub struct TranslationRow {
     pub claimed: Claimed,
     /// The clusters that its objects refer to, each with the first field that does; by object.
     pub backends: Vec<(Origin, ClusterId)>,
+    /// What tells whether an edit of one of its objects has changed it.
+    pub content: ContentHashes,
 }
 
 impl TranslationRow {
@@ -56,7 +59,8 @@ impl TranslationRow {
         let backends =
             backends.into_iter().map(|((object, cluster), field)| (object.at(field.clone()), cluster.clone()));
         let backends = backends.collect();
-        Self { translation, secrets, claimed: Claimed::default(), backends }
+        let content = ContentHashes::new(&translation);
+        Self { translation, secrets, claimed: Claimed::default(), backends, content }
     }
 
     /// The clusters that one of its objects refers to.
@@ -297,6 +301,8 @@ pub struct ObjectPart<'v> {
     pub listeners: &'v [ListenerClaim],
     /// Where it wants listeners to lead.
     pub streams: &'v [StreamPiece],
+    /// The objects of which it says how proxies connect to them.
+    pub configures: &'v [ObjectRef],
 }
 
 impl PartIndex for TranslationsBySubject {
@@ -319,6 +325,7 @@ impl PartIndex for TranslationsBySubject {
             tls: &translation.tls,
             listeners: &translation.listeners,
             streams: &translation.streams,
+            configures: &translation.configures,
         }
     }
 }

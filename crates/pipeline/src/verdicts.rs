@@ -4,17 +4,19 @@ use crate::{
     client_trust::CasWithoutCrl,
     hosts::{TlsHosts, VirtualHosts, conditional::ConditionalHosts},
     losers::{Contested, Losers},
+    objects::EndpointSlices,
     ports::{Listeners, PortNumbers, Streams},
     quarantine::{ActiveTargets, WithheldByObject},
     resources::WithoutEndpoints,
     services::KnownServices,
+    settings::ForResolve,
     shared_routes::{self, SelectedRoutes},
     slots::jwt::JwtOverflows,
     translations::{ObjectPart, Translations, TranslationsBySubject},
     validity::{Dated, OutOfDateSecrets},
 };
 use engine::{Derived, Index, Reads, Table};
-use kinds::kind;
+use kinds::{EndpointSlice, kind};
 use model::{
     ClusterId, Code, EndpointsId, ObjectRef, Origin, Transport, Verdict, VerdictList, cluster::Backend,
     translation::TlsPiece,
@@ -98,6 +100,9 @@ impl Derived for Verdicts {
         if object.kind == kind::SERVICE {
             let told = reads.get::<KnownServices>(object).into_iter().flat_map(|service| &service.verdicts);
             all.extend(told.cloned());
+        }
+        if object.kind == kind::ENDPOINT_SLICE {
+            all.push(refused_endpoints(object, reads)?);
         }
         Some(all.into_sorted())
     }
@@ -207,6 +212,27 @@ fn withheld(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList) {
     }
 }
 
+/// That endpoints of an EndpointSlice are not used.
+fn refused_endpoints(object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Verdict> {
+    let local = reads.get::<ForResolve>(&())?.local_endpoints;
+    let (field, why) = resolve::endpoints::refused(reads.get::<EndpointSlices>(object)?, local)?;
+    Some(Verdict::new(Code::EndpointRefused, object.at(field), why))
+}
+
+/// EndpointSlices of Services that have endpoints with addresses that may not be used, whatever the settings say.
+pub struct RefusedSlices;
+
+impl Index for RefusedSlices {
+    type Of = EndpointSlices;
+    type Key = ObjectRef;
+    const NAME: &'static str = "refused";
+
+    fn keys(key: &ObjectRef, slice: &EndpointSlice) -> impl IntoIterator<Item = ObjectRef> {
+        let is_of_service = matches!(slice.service_name(), Ok(Some(_)));
+        (is_of_service && resolve::endpoints::refused(slice, false).is_some()).then(|| key.clone())
+    }
+}
+
 /// Services that something is wrong with.
 pub struct FaultyServices;
 
@@ -222,11 +248,12 @@ impl Index for FaultyServices {
 
 /// Declares the table.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.index::<FaultyServices>();
+    pipeline.index::<FaultyServices>().index::<RefusedSlices>();
     pipeline
         .derived(Verdicts)
         .per::<TranslationsBySubject>()
         .per::<FaultyServices>()
+        .per::<RefusedSlices>()
         .per::<WithheldByObject>()
         .sums_up()
         .output();

@@ -10,7 +10,7 @@ use envoy_api::{
     envoy::{config::core::v3::TypedExtensionConfig, extensions::filters::http::jwt_authn::v3::JwtAuthentication},
 };
 use kinds::kind;
-use model::{ObjectRef, Timeout, jwt::JwtProviderId};
+use model::{FleetId, FleetName, ObjectRef, Timeout, jwt::JwtProviderId};
 use pipeline::{Pipeline, Settings, settings::Packing};
 use serde_json::json;
 use std::{
@@ -316,7 +316,9 @@ fn certificate_in(name: &str) -> kinds::Object {
 /// the count in its status.
 #[test]
 fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
-    const ROUTES: usize = 2_000;
+    const ROUTES: usize = 10_000;
+    /// How many rows one of them costs.
+    const A_HANDFUL: u64 = 40;
     let class = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
         "spec": { "controllerName": dialect_gateway::CONTROLLER },
@@ -348,10 +350,11 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
         let (_, computed) = bed.put(route(7, "/other"));
         assert_eq!((of(&computed, "translations"), of(&computed, "listeners of gateways")), (1, 0), "{computed:?}");
         assert_eq!(of(&computed, "status facts"), 1, "the Gateway counts what it counted: {computed:?}");
+        assert!(computed.values().sum::<u64>() <= A_HANDFUL, "an edit: {computed:?}");
         let (output, computed) = bed.put(route(ROUTES, "/"));
         assert_eq!((of(&computed, "translations"), of(&computed, "status facts")), (1, 2), "{computed:?}");
         assert!(output.facts.iter().any(|(object, _)| object.kind == kinds::kind::GATEWAY), "one more is attached");
-        assert!(computed.values().sum::<u64>() <= 40, "{computed:?}");
+        assert!(computed.values().sum::<u64>() <= A_HANDFUL, "a new one: {computed:?}");
     }
 }
 
@@ -522,6 +525,42 @@ fn an_edit_of_one_provider_among_a_thousand_on_twenty_chains_is_one_resource_of_
     }
 }
 
+/// A host that asks the authorization server of an ExtensionService.
+fn authorized(number: usize) -> kinds::Object {
+    let fqdn = format!("web-{number}.example.com");
+    let authorization = json!({ "extensionRef": { "name": "auth" } });
+    object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": format!("web-{number}") },
+        "spec": {
+            "virtualhost": { "fqdn": fqdn, "tls": { "secretName": "cert" }, "authorization": authorization },
+            "routes": [{ "services": [{ "name": "web-0", "port": 80 }] }],
+        },
+    }))
+}
+
+/// The endpoints of a server that a thousand hosts ask cost what the endpoints of any Service cost.
+#[test]
+fn endpoints_of_an_extension_service_wake_only_endpoints() {
+    const HOSTS: usize = 1_000;
+    let extension = object(&json!({
+        "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService", "metadata": { "name": "auth" },
+        "spec": { "protocol": "h2c", "services": [{ "name": "web-1", "port": 80 }, { "name": "web-2", "port": 80 }] },
+    }));
+    for packing in [Packing::Plain, Packing::Scoped] {
+        let servers = (0..3).flat_map(|number| [service(number), slice(number, "192.0.2.1")]);
+        let objects = servers.chain([extension.clone(), certificate()]).chain((0..HOSTS).map(authorized));
+        let mut bed = Bed::of(packing, objects);
+        for address in ["192.0.2.2", "192.0.2.3"] {
+            let (output, computed) = bed.put(slice(1, address));
+            let expected = BTreeMap::from([("endpoint resources", 1), ("endpointslices", 1)]);
+            assert_eq!(computed, expected, "{packing:?}");
+            let told: Vec<_> = output.xds.upserts.iter().map(|resource| (resource.kind, &*resource.name)).collect();
+            assert_eq!(told, [(Kind::Endpoints, "extension/default/auth")], "{packing:?}");
+            assert!(output.verdicts.is_empty() && output.xds.removes.is_empty());
+        }
+    }
+}
+
 /// A timeout of listeners is no edit of hosts, and one of clusters is none of listeners.
 #[test]
 fn a_changed_timeout_publishes_what_differs_among_ten_thousand() {
@@ -544,5 +583,50 @@ fn a_changed_timeout_publishes_what_differs_among_ten_thousand() {
         let (sent, _) = published(&settings);
         assert!(sent.len() == MANY && sent.iter().all(|(kind, _)| *kind == Kind::Cluster), "{}", sent.len());
         assert_eq!(published(&settings).0, [], "nothing has changed");
+    }
+}
+
+/// 500 Gateways with proxies and routes of their own: an edit of one of them computes a handful of rows and reaches its own proxies.
+#[test]
+fn an_edit_of_one_gateway_among_five_hundred_reaches_its_own_fleet() {
+    const GATEWAYS: usize = 500;
+    let of_api = |kind: &str, name: String, spec: serde_json::Value| {
+        let meta = json!({ "name": name, "uid": format!("uid-{name}") });
+        object(&json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": meta, "spec": spec }))
+    };
+    let gateway = |number: usize, port: u16| {
+        let listeners = json!([{ "name": "http", "protocol": "HTTP", "port": port }]);
+        of_api("Gateway", format!("g{number}"), json!({ "gatewayClassName": "sesame", "listeners": listeners }))
+    };
+    let route = |number: usize, path: &str| {
+        let rule =
+            json!({ "matches": [{ "path": { "value": path } }], "backendRefs": [{ "name": "web-0", "port": 80 }] });
+        let parents = json!([{ "name": format!("g{number}") }]);
+        of_api("HTTPRoute", format!("r{number}"), json!({ "parentRefs": parents, "rules": [rule] }))
+    };
+    let mut settings = Settings::default();
+    settings.gateway.own_fleets = true;
+    let mut pipeline = Pipeline::new(&settings);
+    let class = of_api("GatewayClass", "sesame".to_owned(), json!({ "controllerName": dialect_gateway::CONTROLLER }));
+    let objects = (0..GATEWAYS).flat_map(|number| [gateway(number, 80), route(number, "/")]);
+    for object in [class, service(0), slice(0, "192.0.2.1")].into_iter().chain(objects) {
+        pipeline.put(&object.key(), Some(object));
+    }
+    pipeline.settle();
+    let fleets = pipeline.gateway_fleets();
+    assert_eq!(fleets.len(), GATEWAYS);
+    for (_, fleet) in fleets {
+        let id = FleetId::Named(fleet.unwrap().name.clone().into());
+        pipeline.set_fleet(&id, Some(pipeline::FleetSettings::default()));
+    }
+    pipeline.settle();
+    let own = FleetId::Named(FleetName::new("default", "g7").into());
+    for (object, what) in [(route(7, "/other"), "its route"), (gateway(7, 81), "its listener")] {
+        pipeline.put(&object.key(), Some(object));
+        let output = pipeline.settle();
+        assert_eq!(output.fleets.keys().collect::<Vec<_>>(), [&own], "{what}");
+        assert!(output.xds.upserts.is_empty() && output.xds.removes.is_empty(), "{what}: the shared fleet has no part");
+        let computed = pipeline.engine().last_batch().computed;
+        assert!(computed <= 60, "{what}: {computed} rows");
     }
 }

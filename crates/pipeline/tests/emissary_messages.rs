@@ -30,6 +30,13 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("discarding because it conflicts with", "SES9221", "tcp-mappings-bad"),
     ("No matching TLSContext found, disabling!", "SES9222", "tcp-mappings-bad"),
     ("No active listeners at all; check your Listener and Host configuration", "SES9121", "messages"),
+    ("No matching Hosts/TCPMappings found, disabling!", "SES9112", "tcp-mappings-bad"),
+    ("No Hosts defined, but TLSContexts exist that terminate TLS", "SES9102", "messages-no-hosts"),
+    (
+        "TLSContext terminates found no certificate in secret gone in namespace default, ignoring...",
+        "SES3101",
+        "messages-no-hosts",
+    ),
     ("auth canary third can only change service!", "SES9201", "auth-service-grpc"),
 ];
 

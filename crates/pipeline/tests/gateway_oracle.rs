@@ -1,12 +1,15 @@
-//! Random Gateways, ListenerSets, routes, grants and certificates, edited at random: after every batch, all tables equal a build
-//! from nothing, and a build of the same objects in another order gives the same resources and the same status.
+//! Random Gateways, ListenerSets, routes of all five kinds, grants, policies and certificates, edited at random, on the shared fleet or
+//! on fleets of their own, which come and go: after every batch, all tables equal a build from nothing, and a build of the same objects
+//! in another order gives the same resources and the same status.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod script;
 
+use dialect_gateway::fleet::FleetState;
 use kinds::{Kind, Object, ObjectRef, kind};
-use pipeline::{Settings, settings::Packing};
+use model::FleetId;
+use pipeline::{FleetSettings, Pipeline, Settings, settings::Packing};
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Value, json};
 use std::sync::OnceLock;
@@ -15,12 +18,15 @@ use testbed::certs::Ca;
 const SPACES: [&str; 2] = ["a", "b"];
 const GROUP: &str = "gateway.networking.k8s.io";
 
-/// An object by its kind and a few numbers; the last says whether it is taken away.
+/// The edit of an object is below this, the others are of fleets.
+const FLEETS: u8 = 15;
+
+/// An object, or a fleet, by its kind and a few numbers; the last says whether it is taken away.
 type Edit = (u8, u8, u8, Vec<(u8, u8, u8, u8)>, u8, bool);
 
 fn edit() -> impl Strategy<Value = Edit> {
     let parts = vec((0..8_u8, 0..6_u8, 0..4_u8, 0..8_u8), 0..4);
-    (0..12_u8, 0..2_u8, 0..3_u8, parts, 0..8_u8, prop::bool::weighted(0.2))
+    (0..FLEETS + 3, 0..2_u8, 0..3_u8, parts, 0..8_u8, prop::bool::weighted(0.2))
 }
 
 fn leaf() -> &'static (String, String) {
@@ -106,8 +112,80 @@ fn client_certificates(parts: &[(u8, u8, u8, u8)]) -> Value {
     }
 }
 
+/// A route of another kind than HTTPRoute.
+fn other_route(parts: &[(u8, u8, u8, u8)], more: u8) -> (Kind, Value) {
+    let hosts: Vec<_> = parts.iter().take(2).filter_map(|(_, of, ..)| host(*of)).collect();
+    let backend = |(_, service, of, weight): &(u8, u8, u8, u8)| {
+        let space = SPACES[usize::from(of % 2)];
+        json!({ "name": format!("w{}", service % 3), "namespace": space, "port": 80, "weight": weight })
+    };
+    let backends: Vec<Value> = parts.iter().map(backend).collect();
+    let which = parts.first().map_or(0, |(which, ..)| which % 4);
+    let matches = json!([{ "method": { "service": format!("shop.S{}", more % 2) } }]);
+    let rule = match which {
+        0 => json!({ "matches": matches, "backendRefs": backends }),
+        _ => json!({ "backendRefs": backends }),
+    };
+    let scope = if more == 7 { json!("All") } else { Value::Null };
+    let mut spec = json!({ "parentRefs": parents(more), "rules": [rule], "useDefaultGateways": scope });
+    if which < 2 {
+        spec["hostnames"] = hosts.into();
+    }
+    (
+        match which {
+            0 => kind::GRPC_ROUTE,
+            1 => kind::TLS_ROUTE,
+            2 => kind::TCP_ROUTE,
+            _ => kind::UDP_ROUTE,
+        },
+        spec,
+    )
+}
+
+/// A BackendTLSPolicy, some of them for ports that no Service has.
+fn policy(parts: &[(u8, u8, u8, u8)], more: u8) -> Value {
+    let target = |(_, service, section, _): &(u8, u8, u8, u8)| {
+        let section = [Value::Null, json!("web"), json!("https"), json!("nowhere")][usize::from(section % 4)].clone();
+        json!({ "group": "", "kind": "Service", "name": format!("w{}", service % 4), "sectionName": section })
+    };
+    let targets: Vec<Value> = parts.iter().map(target).collect();
+    let kind = ["ConfigMap", "Secret"][usize::from(more % 2)];
+    let validation = match more {
+        0 | 1 => json!({ "hostname": "backend.example.com", "wellKnownCACertificates": "System" }),
+        _ => json!({
+            "hostname": "backend.example.com",
+            "caCertificateRefs": [{ "group": "", "kind": kind, "name": "t0" }],
+        }),
+    };
+    json!({ "targetRefs": targets, "validation": validation })
+}
+
+/// Gives a fleet its settings, or says what is known of it, or takes these away.
+fn set_fleet((what, space, name, _, more, gone): &Edit, pipeline: &mut Pipeline) {
+    let (namespace, name) = (SPACES[usize::from(*space)], format!("g{}", name % 2));
+    match what.checked_sub(FLEETS) {
+        None => {}
+        Some(0 | 1) => {
+            let settings = (!gone).then(FleetSettings::default);
+            pipeline.set_fleet(&FleetId::named(namespace, &name), settings);
+        }
+        Some(_) => {
+            let (uid, has_ready_proxy) = (uid(namespace, &name).into(), *more > 3);
+            let state = FleetState { uid, has_ready_proxy, ..FleetState::default() };
+            pipeline.set_fleet_state(&ObjectRef::new(kind::GATEWAY, namespace, name), (!gone).then_some(state));
+        }
+    }
+}
+
+fn uid(namespace: &str, name: &str) -> String {
+    format!("{namespace}-{name}")
+}
+
 /// The object that an edit puts, or the key that it takes away.
-fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<Object>) {
+fn change((what, space, name, parts, more, gone): &Edit) -> Option<(ObjectRef, Option<Object>)> {
+    if *what >= FLEETS {
+        return None;
+    }
     let namespace = SPACES[usize::from(*space)];
     let (kind, namespace, name, body): (Kind, &str, String, Value) = match what {
         0 => {
@@ -127,14 +205,19 @@ fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<O
             let spec = json!({ "parentRef": parent, "listeners": listeners(parts) });
             (kind::LISTENER_SET, namespace, format!("s{name}"), json!({ "spec": spec }))
         }
+        12 => {
+            let (kind, spec) = other_route(parts, *more);
+            (kind, namespace, format!("r{name}"), json!({ "spec": spec }))
+        }
+        13 => (kind::BACKEND_TLS_POLICY, namespace, format!("p{name}"), json!({ "spec": policy(parts, *more) })),
         6..=8 => {
             let hosts: Vec<_> = parts.iter().take(2).filter_map(|(_, of, ..)| host(*of)).collect();
             let spec = json!({ "parentRefs": parents(*more), "hostnames": hosts, "rules": rules(parts) });
             (kind::HTTP_ROUTE, namespace, format!("r{name}"), json!({ "spec": spec }))
         }
         9 => {
-            let froms = ["Gateway", "ListenerSet", "HTTPRoute"];
-            let from = json!([{ "group": GROUP, "kind": froms[usize::from(more % 3)], "namespace": "a" }]);
+            let froms = ["Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"];
+            let from = json!([{ "group": GROUP, "kind": froms[usize::from(more % 7)], "namespace": "a" }]);
             let to = ["Secret", "Service", "ConfigMap"].map(|kind| json!({ "group": "", "kind": kind }));
             (kind::REFERENCE_GRANT, namespace, format!("grant{name}"), json!({ "spec": { "from": from, "to": to } }))
         }
@@ -154,20 +237,26 @@ fn change((what, space, name, parts, more, gone): &Edit) -> (ObjectRef, Option<O
         }
         _ => {
             let tls = if *more > 5 { json!({ "projectcontour.io/upstream-protocol.tls": "80" }) } else { json!({}) };
-            let body = json!({ "metadata": { "annotations": tls }, "spec": { "ports": [{ "port": 80 }] } });
+            let port = ["web", "https"][usize::from(*space)];
+            let ports = json!([
+                { "name": port, "port": 80 },
+                { "name": "datagrams", "port": 80, "protocol": "UDP" },
+            ]);
+            let body = json!({ "metadata": { "annotations": tls }, "spec": { "ports": ports } });
             (kind::SERVICE, namespace, format!("w{name}"), body)
         }
     };
     let key = ObjectRef::new(kind, namespace, name.as_str());
     if *gone {
-        return (key, None);
+        return Some((key, None));
     }
     let mut object = body;
+    object["metadata"]["uid"] = uid(namespace, &name).into();
     object["metadata"]["name"] = name.into();
     object["metadata"]["namespace"] = namespace.into();
     object["metadata"]["creationTimestamp"] = format!("2024-01-0{}T00:00:00Z", more % 3 + 1).into();
     let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
-    (key, Some(decoded.object))
+    Some((key, Some(decoded.object)))
 }
 
 proptest! {
@@ -177,9 +266,11 @@ proptest! {
     fn any_script_of_edits_ends_where_a_build_from_nothing_does(
         batches in vec(vec(edit(), 1..10), 1..12),
         scoped in any::<bool>(),
+        own_fleets in any::<bool>(),
     ) {
         let packing = if scoped { Packing::Scoped } else { Packing::Plain };
-        let settings = Settings { packing, ..Settings::default() };
-        script::run(&batches, &settings, |_, _| (), |edit| Some(change(edit)))?;
+        let mut settings = Settings { packing, ..Settings::default() };
+        settings.gateway.own_fleets = own_fleets;
+        script::run(&batches, &settings, set_fleet, change)?;
     }
 }

@@ -14,8 +14,9 @@ use pipeline::{
     Pipeline, Settings,
     authorization::{GlobalAuthorization, of_operator},
     extensions::ExtensionName,
+    settings::{GlobalRateLimits, default_policy},
 };
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use testbed::certs::Ca;
@@ -64,6 +65,52 @@ enum Edit {
         services: u8,
         trust: u8,
     },
+    /// The operator's configuration becomes another.
+    Settings(Operator),
+}
+
+/// What the operator configures.
+#[derive(Clone, Copy, Debug)]
+struct Operator {
+    /// Roots and certificates: whose, and which.
+    limited: Option<u8>,
+    /// The server that is asked about all routes, and whether that fails open.
+    global: Option<(u8, bool)>,
+    /// The rate limit service: whose, with which default, and whether namespaces are told.
+    limits: Option<(u8, bool, bool)>,
+}
+
+fn operator() -> impl Strategy<Value = Operator> {
+    let limits = (0..2_u8, any::<bool>(), any::<bool>());
+    (option::of(0..2_u8), option::of((0..2_u8, any::<bool>())), option::of(limits))
+        .prop_map(|(limited, global, limits)| Operator { limited, global, limits })
+}
+
+impl Operator {
+    fn settings(self) -> Settings {
+        let mut settings = Settings::default();
+        let extension = |n: u8| ExtensionName { namespace: space(n).into(), name: "e".into() };
+        if let Some((n, fail_open)) = self.global {
+            let server = AuthorizationServer { fail_open, ..AuthorizationServer::default() };
+            let server = of_operator(&server).unwrap();
+            settings.authorization = Some(GlobalAuthorization { extension: extension(n), settings: server });
+        }
+        if let Some((n, default, add_namespace)) = self.limits {
+            let service = RateLimitService { fail_open: n == 0, ..RateLimitService::default() };
+            settings.rate_limit_service = Some((extension(n), service));
+            let policy = serde_json::from_value(global_rate_limit(0)).unwrap();
+            let default = default.then(|| default_policy(&policy).unwrap()).flatten().map(Arc::new);
+            let service = (space(n).into(), "e".into());
+            settings.http_proxy.global_rate_limits = Some(GlobalRateLimits { service, default, add_namespace });
+        }
+        if let Some(n) = self.limited {
+            settings.http_proxy.root_namespaces = vec![space(n).into()];
+            let secret = |n: u8, name: &str| Some(ObjectRef::new(kind::SECRET, space(n), name));
+            settings.http_proxy.client_certificate = secret(n + 1, "t0");
+            settings.http_proxy.fallback_certificate = secret(n, "t1");
+        }
+        settings
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +125,7 @@ struct Spec {
     created: u8,
     auth: Option<(u8, bool, bool)>,
     tokens: Option<(u8, bool)>,
+    limits: Option<u8>,
 }
 
 const SPACES: [&str; 2] = ["a", "b"];
@@ -98,8 +146,9 @@ fn spec() -> impl Strategy<Value = Spec> {
         0..3_u8,
         proptest::option::weighted(0.5, (0..3_u8, any::<bool>(), any::<bool>())),
         proptest::option::weighted(0.4, (0..4_u8, any::<bool>())),
+        proptest::option::weighted(0.4, 0..4_u8),
     )
-        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created, auth, tokens)| Spec {
+        .prop_map(|(fqdn, secret, clients, includes, routes, tcp, class, created, auth, tokens, limits)| Spec {
             fqdn,
             secret,
             clients,
@@ -110,6 +159,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             created,
             auth,
             tokens,
+            limits,
         })
 }
 
@@ -130,6 +180,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         2 => (0..2_u8, any::<bool>(), any::<bool>(), 0..4_u8, 0..3_u8).prop_map(|(space, sesame, gone, services, trust)| {
             Edit::Extension { space, sesame, gone, services, trust }
         }),
+        1 => operator().prop_map(Edit::Settings),
     ]
 }
 
@@ -163,6 +214,21 @@ fn client_validation((n, kind, forward): (u8, u8, bool)) -> Value {
     validation
 }
 
+/// A policy: descriptors of each sort, none, or bad ones.
+fn global_rate_limit(n: u8) -> Value {
+    let entries = match n {
+        0 => {
+            json!([{ "genericKey": { "value": "all" } }, { "requestHeader": { "headerName": "x", "descriptorKey": "x" } }])
+        }
+        1 => {
+            json!([{ "remoteAddress": {} }, { "requestHeaderValueMatch": { "headers": [{ "name": "x", "exact": "1" }], "value": "v" } }])
+        }
+        2 => return json!({ "disabled": true }),
+        _ => json!([{}]),
+    };
+    json!({ "descriptors": [{ "entries": entries }] })
+}
+
 fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
     let mut route = json!({ "conditions": condition(condition_of) });
     match kind {
@@ -187,6 +253,7 @@ fn route((condition_of, service, kind): (u8, u8, u8)) -> Value {
             route["services"] = json!([{ "name": format!("s{service}"), "port": 80 }]);
         }
         _ => {
+            route["rateLimitPolicy"] = json!({ "global": global_rate_limit(service) });
             route["services"] =
                 json!([{ "name": format!("s{service}"), "port": 80 }, { "name": "s1", "port": 80, "weight": 2 }])
         }
@@ -204,8 +271,11 @@ fn pems() -> &'static [String; 4] {
     })
 }
 
-/// What an edit says about the keys of a server, if it is about that.
-fn set_keys(edit: &Edit, pipeline: &mut Pipeline) {
+/// Sets what an edit says about the keys of a server or about the configuration, if it is about that.
+fn set_input(edit: &Edit, pipeline: &mut Pipeline) {
+    if let Edit::Settings(operator) = edit {
+        pipeline.set_settings(&operator.settings());
+    }
     let Edit::Keys { space: n, known } = edit else { return };
     let uri = JwksUri::parse("https://keys.example.com/").unwrap();
     let source = Arc::new(RemoteJwks { namespace: space(*n).into(), uri, trust: None, family: None });
@@ -223,7 +293,7 @@ fn set_keys(edit: &Edit, pipeline: &mut Pipeline) {
 /// The object that an edit puts, or the key that it takes away; nothing if it is about something else.
 fn change(edit: &Edit) -> Option<(ObjectRef, Option<Object>)> {
     let (kind, namespace, name, gone, rest) = match edit {
-        Edit::Keys { .. } => return None,
+        Edit::Keys { .. } | Edit::Settings(_) => return None,
         Edit::Proxy { sesame, space: n, name, gone, spec } => {
             let kind = if *sesame { kind::SESAME_HTTP_PROXY } else { kind::CONTOUR_HTTP_PROXY };
             let mut body = json!({
@@ -267,6 +337,9 @@ fn change(edit: &Edit) -> Option<(ObjectRef, Option<Object>)> {
                     authorization["extensionRef"] = json!({ "name": "e", "namespace": space(n) });
                 }
                 body["virtualhost"]["authorization"] = authorization;
+            }
+            if let Some(limits) = spec.limits.filter(|_| spec.fqdn.is_some()) {
+                body["virtualhost"]["rateLimitPolicy"] = json!({ "global": global_rate_limit(limits) });
             }
             if let Some((include, n, name)) = spec.tcp {
                 body["tcpproxy"] = if include {
@@ -339,21 +412,8 @@ proptest! {
     #[test]
     fn any_script_of_edits_ends_where_a_build_from_nothing_does(
         batches in vec(vec(edit(), 1..8), 1..12),
-        limited in any::<bool>(),
-        global in any::<bool>(),
+        operator in operator(),
     ) {
-        let mut settings = Settings::default();
-        if global {
-            let name = ExtensionName { namespace: "a".into(), name: "e".into() };
-            let server = of_operator(&AuthorizationServer::default()).unwrap();
-            settings.authorization = Some(GlobalAuthorization { extension: name.clone(), settings: server });
-            settings.rate_limit_service = Some((name, RateLimitService::default()));
-        }
-        if limited {
-            settings.http_proxy.root_namespaces = vec!["a".into()];
-            settings.http_proxy.client_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "b", "t0"));
-            settings.http_proxy.fallback_certificate = Some(model::ObjectRef::new(kinds::kind::SECRET, "a", "t1"));
-        }
-        script::run(&batches, &settings, set_keys, change)?;
+        script::run(&batches, &operator.settings(), set_input, change)?;
     }
 }

@@ -9,10 +9,14 @@ mod claims;
 
 use claims::Claims;
 use engine::{Finished, Offloading, Progress};
-use kinds::{Object, ObjectRef};
-use model::{FleetId, PortProtocol, listener::Tracing};
+use kinds::{Object, ObjectRef, http_proxy::security::AuthorizationServer};
+use model::{
+    FleetId, PortProtocol,
+    listener::{RateLimitService, Tracing},
+};
 use pipeline::{
     FleetSettings, Output, Pipeline, Quarantined, Settings,
+    authorization::{GlobalAuthorization, of_operator},
     extensions::ExtensionName,
     settings::{Bind, Certificates, MetricsTls, Packing},
 };
@@ -380,6 +384,22 @@ fn vary(settings: &mut Settings, form: u8) {
     let values = form.is_multiple_of(7).then(|| ("some.key".into(), form.to_string().into()));
     settings.runtime.values = values.into_iter().collect();
     settings.tracing = form.is_multiple_of(5).then(|| tracing(form));
+    settings.authorization = form.is_multiple_of(4).then(|| authorization(form));
+    settings.rate_limit_service = form.is_multiple_of(6).then(|| {
+        let service = RateLimitService { fail_open: form.is_multiple_of(12), ..RateLimitService::default() };
+        (tracing(form / 2).0, service)
+    });
+    let secret = |number: u8| ObjectRef::new(kinds::kind::SECRET, "one", SECRETS[usize::from(number) % 2]);
+    let certificate = form.is_multiple_of(3).then(|| secret(form));
+    settings.ingress.client_certificate.clone_from(&certificate);
+    settings.http_proxy.client_certificate = certificate;
+    settings.http_proxy.fallback_certificate = form.is_multiple_of(8).then(|| secret(form / 8));
+}
+
+/// The authorization server for all routes.
+fn authorization(form: u8) -> GlobalAuthorization {
+    let server = AuthorizationServer { fail_open: form.is_multiple_of(8), ..AuthorizationServer::default() };
+    GlobalAuthorization { extension: tracing(form / 4).0, settings: of_operator(&server).unwrap() }
 }
 
 impl Inputs {

@@ -4,10 +4,16 @@
 
 #[path = "packing/absent.rs"]
 mod absent;
+#[path = "packing/admin_pages.rs"]
+mod admin_pages;
+#[path = "packing/auth_headers.rs"]
+mod auth_headers;
 #[path = "packing/auth_service.rs"]
 mod auth_service;
 #[path = "packing/authorization.rs"]
 mod authorization;
+#[path = "packing/bad_tokens.rs"]
+mod bad_tokens;
 #[path = "packing/catch_all.rs"]
 mod catch_all;
 #[path = "packing/certificates.rs"]
@@ -19,6 +25,8 @@ mod changes;
 mod claims;
 #[path = "packing/edits.rs"]
 mod edits;
+#[path = "packing/equal_hosts.rs"]
+mod equal_hosts;
 #[path = "packing/forged.rs"]
 mod forged;
 #[path = "packing/grpc_health.rs"]
@@ -29,12 +37,16 @@ mod holders;
 mod limits;
 #[path = "packing/matrix.rs"]
 mod matrix;
+#[path = "packing/modes.rs"]
+mod modes;
 #[path = "packing/on_demand.rs"]
 mod on_demand;
 #[path = "packing/plaintext_on_tls.rs"]
 mod plaintext_on_tls;
 #[path = "packing/protection.rs"]
 mod protection;
+#[path = "packing/proxy_protocol.rs"]
+mod proxy_protocol;
 #[path = "packing/redirects.rs"]
 mod redirects;
 #[path = "packing/requests.rs"]

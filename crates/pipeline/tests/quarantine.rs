@@ -4,6 +4,8 @@
 
 #[path = "quarantine/bed.rs"]
 mod bed;
+#[path = "quarantine/script.rs"]
+mod script;
 #[path = "packing/world.rs"]
 #[allow(dead_code, reason = "shared with the tests of packings")]
 mod world;
@@ -13,7 +15,7 @@ use model::{Code, ObjectRef};
 use pipeline::settings::Packing;
 use replicas::Role;
 use std::{collections::BTreeSet, time::Instant};
-use testbed::{Backend, Client, Load, eventually};
+use testbed::{Backend, Client, Load, eventually, within};
 use world::{ingress, service};
 
 const MANY: usize = 100;
@@ -91,10 +93,12 @@ async fn edit_and_mend(packing: Packing) {
 
     // One that comes meanwhile is told why, and has everybody else.
     envoy.kill().await.unwrap();
-    let _fresh = bed.envoy("second").await;
+    let fresh = bed.envoy("second").await;
     bed.settled().await;
     let answer = client.clone().host("bad.example.com").get("/good").await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.text().contains("SES8001")), (503, true));
+    let line = within("the access log", PATIENCE, fresh.process().log().line("SES8001")).await.unwrap().unwrap();
+    assert!(line.contains(r#""origin_kind":"Ingress""#) && line.contains(r#""origin_name":"bad""#), "{line}");
     served(&client, "h0.example.com", "/new").await;
     bed.pipeline.self_check().unwrap();
 
@@ -203,4 +207,62 @@ async fn in_scopes_a_hold_is_shared_between_replicas() {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_table_a_hold_is_shared_between_replicas() {
     shared_between_replicas(Packing::Plain).await;
+}
+
+/// A Mapping for every Host.
+fn mapping(name: &str, prefix: &str) -> kinds::Object {
+    let spec = serde_json::json!({ "hostname": "*", "prefix": prefix, "service": "web" });
+    let meta = serde_json::json!({ "namespace": "default", "name": name });
+    world::object(kinds::kind::MAPPING, &serde_json::json!({ "metadata": meta, "spec": spec }))
+}
+
+/// The port of a Listener of Emissary.
+const PORT: u16 = 9549;
+
+/// Routes that Hosts share are refused as one resource, which is traced to those who wrote them.
+#[tokio::test(flavor = "multi_thread")]
+async fn shared_routes_that_are_refused_are_traced_to_their_objects() {
+    let backend = Backend::start("web").await.unwrap();
+    let mut bed = Bed::start(Packing::Scoped, SPOILED).await;
+    let of = |kind, name: &str, spec: serde_json::Value| {
+        let meta = serde_json::json!({ "namespace": "default", "name": name });
+        world::object(kind, &serde_json::json!({ "metadata": meta, "spec": spec }))
+    };
+    let binding = serde_json::json!({ "namespace": { "from": "ALL" } });
+    let spec = serde_json::json!({ "port": PORT, "protocol": "HTTP", "securityModel": "XFP", "hostBinding": binding });
+    bed.put([of(kinds::kind::LISTENER, "http", spec), service("web", backend.ip())]);
+    bed.put(["a", "b"].map(|name| {
+        let policy = serde_json::json!({ "insecure": { "action": "Route" } });
+        let spec = serde_json::json!({ "hostname": format!("{name}.example.com"), "requestPolicy": policy });
+        of(kinds::kind::HOST, name, spec)
+    }));
+    bed.put([mapping("good", "/good/"), mapping("bad", "/bad/")]);
+    bed.publish();
+    let envoy = bed.envoy("first").await;
+    let client = Client::new((bed.http().ip(), PORT).into());
+    for host in ["a.example.com", "b.example.com"] {
+        served(&client, host, "/bad/").await;
+    }
+    bed.put([mapping("bad", SPOILED)]);
+    bed.publish();
+    let authors: BTreeSet<_> = ["bad", "good"].map(|name| ObjectRef::new(kinds::kind::MAPPING, "default", name)).into();
+    bed.until("they are blamed", |bed| bed.refused() == authors).await;
+    bed.settled().await;
+    for host in ["a.example.com", "b.example.com"] {
+        served(&client, host, "/bad/").await;
+    }
+    envoy.kill().await.unwrap();
+    let _fresh = bed.envoy("second").await;
+    bed.settled().await;
+    for host in ["a.example.com", "b.example.com"] {
+        let answer = client.clone().host(host).get("/good/").await.unwrap();
+        assert_eq!((answer.status.as_u16(), answer.text().contains("SES8001")), (503, true), "{host}");
+    }
+    bed.put([mapping("bad", "/mended/")]);
+    bed.publish();
+    for host in ["a.example.com", "b.example.com"] {
+        served(&client, host, "/mended/").await;
+    }
+    bed.until("nobody is blamed", |bed| bed.refused().is_empty() && bed.withheld.is_empty()).await;
+    bed.pipeline.self_check().unwrap();
 }

@@ -211,9 +211,9 @@ fn observe(
         Ok(Event::Delete(object)) => targets.vanished(kind, &request::value(object)),
         Err(error) => {
             let problem = watch_problem(kind, &error);
-            let words = format!("{problem} ({})", problem.code.help());
+            let (code, text) = (problem.code, problem.to_string());
             if targets.not_watched(kind, namespace, problem) {
-                warn!("{words}");
+                warn!(%code, "{text} ({})", code.help());
             }
         }
     }

@@ -30,7 +30,7 @@ impl Problem {
 
     /// A request about an object failed.
     pub(crate) fn of_request(verb: &str, kind: ObjectKind, namespace: &str, name: &str, error: &kube::Error) -> Self {
-        let (code, words) = judge(error);
+        let (code, words) = classify(error);
         Self { code, message: format!("cannot {verb} {kind} {namespace}/{name}: {words}") }
     }
 
@@ -60,7 +60,7 @@ impl Problem {
     }
 }
 
-fn judge(error: &kube::Error) -> (Code, String) {
+fn classify(error: &kube::Error) -> (Code, String) {
     let kube::Error::Api(status) = error else { return (Code::FleetFailed, error.to_string()) };
     let code = match status.code {
         // The API server answers an exceeded quota with 403, too.

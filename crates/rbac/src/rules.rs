@@ -54,7 +54,7 @@ fn reading(kind: Kind) -> &'static [&'static str] {
     // Resolvers are looked up, and nothing is said about them.
     let resolvers = [kind::KUBERNETES_SERVICE_RESOLVER, kind::KUBERNETES_ENDPOINT_RESOLVER, kind::CONSUL_RESOLVER];
     let is_told = kind.group() == kinds::emissary::GROUP && !resolvers.contains(&kind);
-    let has_events = kind == kind::SERVICE || is_told;
+    let has_events = [kind::SERVICE, kind::ENDPOINT_SLICE].contains(&kind) || is_told;
     if kind.is_fetched() || kind.has_own_status() || has_events { &READ } else { &READ[1..] }
 }
 

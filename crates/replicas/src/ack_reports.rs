@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
     time::Instant,
 };
-use xds::{AckWatch, Fleet, FleetAckCounts, Refusal, Version};
+use xds::{AckWatch, Fleet, FleetAckCounts, Nack, Version};
 
 /// What the proxies of all replicas make of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct AckReport {
     /// Whether any proxy has asked for it, or may have: not all replicas have answered yet.
     pub is_subscribed: bool,
     /// Of the proxies that refuse it, the first by the id of its node.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<Nack>,
 }
 
 struct Open {
@@ -152,7 +152,7 @@ impl AckReports {
     }
 
     /// Of all proxies that refuse a version with these counts, the first by the id of its node.
-    fn refusal(&self, version: &Version, counts: &FleetAckCounts) -> Option<Refusal> {
+    fn refusal(&self, version: &Version, counts: &FleetAckCounts) -> Option<Nack> {
         if counts.values().all(|counts| counts.refused == 0) {
             return None;
         }

@@ -15,7 +15,7 @@ use tokio::{
     time::{sleep, sleep_until, timeout},
 };
 use tracing::{debug, info, warn};
-use xds::{AckWatch, Fleet, FleetAckCounts, Peer, PeerSender, Refusal, Version};
+use xds::{AckWatch, Fleet, FleetAckCounts, Nack, Peer, PeerSender, Version};
 
 /// Backoff between connection attempts: shortest and longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -30,20 +30,28 @@ pub(crate) async fn follow(inner: &Inner, address: &str) {
     loop {
         match xds::peer::connect(address, inner.tls.as_ref()).await {
             Ok(peer) => {
-                info!(address, "connected to the leader");
+                info!(peer = address, "connected to the leader");
                 inner.is_connected.store(true, Ordering::Relaxed);
                 // The backoff is reset only by a leader that sent its whole state.
                 if exchange(inner, peer).await {
                     wait = BACKOFF.0;
                 }
-                info!(address, retry_in = ?wait, "lost the connection to the leader; deciding without the other replicas");
+                info!(peer = address, retry_in = ?wait, "lost the connection to the leader; deciding without the other replicas");
                 inner.on_disconnect();
             }
             Err(error) if wait == BACKOFF.0 => {
-                warn!(address, error = &error as &dyn std::error::Error, "failed to connect to the leader; retrying");
+                warn!(
+                    peer = address,
+                    error = &error as &dyn std::error::Error,
+                    "failed to connect to the leader; retrying"
+                );
             }
             Err(error) => {
-                debug!(address, error = &error as &dyn std::error::Error, "failed to connect to the leader again")
+                debug!(
+                    peer = address,
+                    error = &error as &dyn std::error::Error,
+                    "failed to connect to the leader again"
+                )
             }
         }
         sleep(wait).await;
@@ -63,7 +71,7 @@ async fn exchange(inner: &Inner, peer: Peer) -> bool {
                     synced |= message.synced;
                     on_message(inner, message, &asks);
                 }
-                Err(error) => return warn!(%address, %error, "invalid message from the leader"),
+                Err(error) => return warn!(peer = %address, %error, "invalid message from the leader"),
             }
         }
     };
@@ -94,7 +102,7 @@ struct Outbox {
     rejections: VecDeque<Question>,
     quarantine_changes: VecDeque<QuarantineChange>,
     answers: VecDeque<(Question, FleetAckCounts)>,
-    refusals: VecDeque<(Question, Option<Refusal>)>,
+    refusals: VecDeque<(Question, Option<Nack>)>,
     certificates: Option<Vec<CertificateHolders>>,
 }
 
@@ -119,7 +127,7 @@ struct Sent {
     holds: Shared,
     watches: BTreeMap<Fleet, AckWatch>,
     answers: HashMap<Question, FleetAckCounts>,
-    refusals: HashMap<Question, Refusal>,
+    refusals: HashMap<Question, Nack>,
     certificates: Option<Vec<CertificateHolders>>,
 }
 

@@ -26,7 +26,7 @@ const DECISION_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) async fn serve_follower(inner: Arc<Inner>, peer: Peer) {
     let id = inner.id();
     let Peer { address, receiver, sender } = peer;
-    info!(%address, "replica connected");
+    info!(peer = %address, "replica connected");
     inner.update(|withheld| _ = withheld.followers.insert(id, Shared::default()));
     inner.certificates.lock().followers.insert(id, (address, None));
     let asks = inner.asked.lock().join(id);
@@ -39,7 +39,7 @@ pub(crate) async fn serve_follower(inner: Arc<Inner>, peer: Peer) {
     inner.asked.lock().leave(id);
     inner.certificates.lock().followers.remove(&id);
     inner.update(|withheld| _ = withheld.followers.remove(&id));
-    info!(%address, "replica disconnected");
+    info!(peer = %address, "replica disconnected");
 }
 
 /// Done when another replica holds the lease.
@@ -60,7 +60,7 @@ async fn receive_messages(
     while let Some(message) = receiver.next().await {
         match serde_json::from_slice::<FollowerMessage>(&message) {
             Ok(message) => on_message(inner, id, message, &decided),
-            Err(error) => return warn!(%address, %error, "invalid message from a replica"),
+            Err(error) => return warn!(peer = %address, %error, "invalid message from a replica"),
         }
     }
 }

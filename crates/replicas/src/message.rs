@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
-use xds::{Fleet, FleetAckCounts, Kind, Name, Quarantined, Refusal, Target, Version};
+use xds::{Fleet, FleetAckCounts, Kind, Nack, Name, Quarantined, Target, Version};
 
 /// A version of a resource whose acknowledgements are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ pub(crate) struct FollowerMessage {
     /// Counts that have changed.
     pub answers: Vec<(Question, FleetAckCounts)>,
     /// For counts that have changed, one of its proxies that refuses the version, or that none does any more.
-    pub refusals: Vec<(Question, Option<Refusal>)>,
+    pub refusals: Vec<(Question, Option<Nack>)>,
     /// Resources that all its proxies of some version of Envoy rejected: do others accept them?
     pub rejections: Vec<Question>,
     /// The certificates that it and its proxies have, if that has changed.
@@ -168,7 +168,7 @@ mod tests {
         let question = Question { fleet: Fleet::Shared, kind: Kind::Cluster, name: "c".into(), version: u64::MAX - 1 };
         let counts = FleetAckCounts::from([("1.40.0".into(), AckCounts { have: 1, ..AckCounts::default() })]);
         let answers = vec![(question.clone(), counts)];
-        let refusal = Refusal { node: "envoy-7xk".into(), text: "no".into() };
+        let refusal = Nack { node: "envoy-7xk".into(), text: "no".into() };
         let refusals = vec![(question.clone(), Some(refusal)), (question.clone(), None)];
         let holders = CertificateHolders { count: 2, cas: vec![7], leaf: Some(8), ..CertificateHolders::default() };
         let certificates = Some(vec![holders]);

@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 use tokio::sync::{Notify, mpsc};
-use xds::{FleetAckCounts, Refusal, STUCK};
+use xds::{FleetAckCounts, Nack, STUCK};
 
 /// A question that is asked from now on, or no longer.
 pub(crate) type QuestionChange = (Question, bool);
@@ -21,7 +21,7 @@ struct Follower {
     asks: mpsc::UnboundedSender<QuestionChange>,
     answers: HashMap<Question, FleetAckCounts>,
     /// Of its proxies that refuse what is asked about, one for each question.
-    refusals: HashMap<Question, Refusal>,
+    refusals: HashMap<Question, Nack>,
 }
 
 /// New answers, queued for one task.
@@ -44,7 +44,7 @@ impl Answers {
         std::mem::take(&mut *self.new.lock())
     }
 
-    fn tell(&self, change: impl FnOnce(&mut NewAnswers)) {
+    fn notify(&self, change: impl FnOnce(&mut NewAnswers)) {
         change(&mut self.new.lock());
         self.filled.notify_one();
     }
@@ -108,13 +108,13 @@ impl Questions {
         }
         let (answers, refusals) = Default::default();
         self.followers.insert(id, Follower { since: Instant::now(), asks, answers, refusals });
-        self.listeners.iter().for_each(|listener| listener.tell(|new| new.all = true));
+        self.listeners.iter().for_each(|listener| listener.notify(|new| new.all = true));
         receiver
     }
 
     pub fn leave(&mut self, id: u64) {
         self.followers.remove(&id);
-        self.listeners.iter().for_each(|listener| listener.tell(|new| new.all = true));
+        self.listeners.iter().for_each(|listener| listener.notify(|new| new.all = true));
     }
 
     /// Takes the answers of a follower.
@@ -122,35 +122,35 @@ impl Questions {
         &mut self,
         id: u64,
         answers: Vec<(Question, FleetAckCounts)>,
-        refusals: Vec<(Question, Option<Refusal>)>,
+        refusals: Vec<(Question, Option<Nack>)>,
     ) {
         let Some(follower) = self.followers.get_mut(&id) else { return };
         let listeners = &self.listeners;
-        let tell = |question: &Question| {
-            listeners.iter().for_each(|listener| listener.tell(|new| _ = new.questions.insert(question.clone())));
+        let notify = |question: &Question| {
+            listeners.iter().for_each(|listener| listener.notify(|new| _ = new.questions.insert(question.clone())));
         };
         for (question, refusal) in refusals {
             match refusal {
                 Some(refusal) if self.questions.contains_key(&question) => {
-                    tell(&question);
+                    notify(&question);
                     follower.refusals.insert(question, refusal);
                 }
                 _ => {
-                    tell(&question);
+                    notify(&question);
                     follower.refusals.remove(&question);
                 }
             }
         }
         for (question, counts) in answers {
             if self.questions.contains_key(&question) {
-                tell(&question);
+                notify(&question);
                 follower.answers.insert(question, counts);
             }
         }
     }
 
     /// A proxy of a follower that refuses what a question is about: the first by the id of its node.
-    pub fn refusal(&self, question: &Question) -> Option<&Refusal> {
+    pub fn refusal(&self, question: &Question) -> Option<&Nack> {
         self.followers.values().filter_map(|follower| follower.refusals.get(question)).min()
     }
 

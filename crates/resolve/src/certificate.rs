@@ -217,11 +217,21 @@ fn serves(usage: &x509::Usage, leaf: &X509Certificate<'_>) -> Result<(), (Code, 
     Ok(())
 }
 
-/// What Envoy's TLS library refuses to serve is refused here, where the Secret can be named.
+/// How many bits a number has that is written from its highest byte on.
+fn bits(number: &[u8]) -> usize {
+    let leading = number.iter().take_while(|byte| **byte == 0).count();
+    let rest = &number[leading..];
+    rest.first().map_or(0, |first| 8 * rest.len() - first.leading_zeros() as usize)
+}
+
+/// What Envoy's TLS library refuses to serve is refused here, where the Secret can be named. Both ends of the range of RSA, and
+/// each of the curves, are shown to a real Envoy (`pipeline/tests/packing/certificates.rs`).
 fn strength(leaf: &X509Certificate<'_>) -> Result<(), String> {
     match leaf.public_key().parsed() {
-        Ok(PublicKey::RSA(key)) if key.key_size() < 2048 => Err(format!("the RSA key has {} bits", key.key_size())),
-        Ok(PublicKey::RSA(_)) => Ok(()),
+        Ok(PublicKey::RSA(key)) => match bits(key.modulus) {
+            2048..=8192 => Ok(()),
+            bits => Err(format!("the RSA key has {bits} bits")),
+        },
         Ok(PublicKey::EC(point)) if matches!(point.key_size(), 256 | 384 | 521 | 528) => Ok(()),
         Ok(PublicKey::EC(point)) => Err(format!("the elliptic curve has {} bits", point.key_size())),
         _ => Err("the key is neither RSA nor ECDSA".to_owned()),
@@ -323,6 +333,11 @@ mod tests {
         assert!(names(vec![SanType::IpAddress([10, 0, 0, 1].into())]).is_ok());
         let (chain, key) = made(&PKCS_ECDSA_P521_SHA512);
         assert!(secret("Opaque", &chain, &key).is_ok());
+    }
+
+    #[test]
+    fn bits_are_counted_from_the_first_that_is_set() {
+        assert_eq!([&[][..], &[0], &[0, 1], &[0x7f, 0xff], &[0, 0x80, 0]].map(bits), [0, 0, 1, 15, 16]);
     }
 
     /// Each certificate of a chain is read as strictly as the first.

@@ -1,8 +1,18 @@
 //! The endpoints of a Service port that are to be used now, from all its EndpointSlices.
+//!
+//! Whoever may write a Service may write its EndpointSlices. So an address counts only if the slice is of its family and it is one
+//! that objects may lead to ([`crate::address`]): an API server lets a slice of names, `FQDN`, have any text for an address. What
+//! does not count is told on the slice ([`refused`]), and the other endpoints are used.
 
-use crate::service::{self, Port, Service, Target};
-use kinds::{EndpointSlice, endpoint_slice::Conditions};
-use model::{Endpoint, Endpoints, Transport};
+use crate::{
+    address,
+    service::{self, Port, Service, Target},
+};
+use kinds::{
+    EndpointSlice,
+    endpoint_slice::{AddressType, Conditions},
+};
+use model::{Endpoint, Endpoints, FieldPath, Transport};
 use std::{net::IpAddr, sync::Arc};
 
 /// The endpoints of one port, which are probed at another where `health` names one.
@@ -18,7 +28,10 @@ pub fn endpoints<'a>(
 ) -> Endpoints {
     let Some(port) = service.numbered(number, transport) else { return Endpoints::default() };
     match &service.target {
-        Target::Slices => from_slices(port, health.and_then(|number| service.numbered(number, transport)), slices),
+        Target::Slices => {
+            let health = health.and_then(|number| service.numbered(number, transport));
+            from_slices(port, health, slices, service.local_endpoints)
+        }
         Target::Listed(list) => {
             let endpoint = |target: &model::cluster::DnsTarget| {
                 let address = target.host.parse().ok()?;
@@ -30,7 +43,12 @@ pub fn endpoints<'a>(
     }
 }
 
-fn from_slices<'a>(port: &Port, health: Option<&Port>, slices: impl Iterator<Item = &'a EndpointSlice>) -> Endpoints {
+fn from_slices<'a>(
+    port: &Port,
+    health: Option<&Port>,
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    local: bool,
+) -> Endpoints {
     let mut ready = Vec::new();
     let mut ending = Vec::new();
     for slice in slices {
@@ -43,15 +61,57 @@ fn from_slices<'a>(port: &Port, health: Option<&Port>, slices: impl Iterator<Ite
                 State::Away => continue,
             };
             let zone: Arc<str> = endpoint.zone.as_deref().unwrap_or_default().into();
-            // All addresses of an endpoint lead to the same place: the first is enough.
-            let Some(address) = endpoint.addresses.first().and_then(|text| text.parse::<IpAddr>().ok()) else {
-                continue;
-            };
+            let Some(Ok(address)) = address_of(slice, endpoint, local) else { continue };
             let endpoint = |&port: &u16| Endpoint { address, port, zone: zone.clone(), weight: 1, health_port };
             into.extend(numbers.iter().map(endpoint));
         }
     }
     sorted(if ready.is_empty() { ending } else { ready })
+}
+
+/// The address of an endpoint, if it has one, or why it is not used. All addresses of an endpoint lead to the same place: the first
+/// is enough.
+fn address_of(
+    slice: &EndpointSlice,
+    endpoint: &kinds::endpoint_slice::Endpoint,
+    local: bool,
+) -> Option<Result<IpAddr, String>> {
+    let text = endpoint.addresses.first()?;
+    // An API server takes no slice without a type, files may have none.
+    let family = slice.address_type.get().ok().and_then(Option::as_ref);
+    let found = text.parse::<IpAddr>().ok().filter(|address| match family {
+        None => true,
+        Some(AddressType::Ipv4) => address.is_ipv4(),
+        Some(AddressType::Ipv6) => address.is_ipv6(),
+        Some(AddressType::Fqdn | AddressType::Unknown(_)) => false,
+    });
+    Some(match (found, family) {
+        (Some(address), _) if local || address::is_reachable(address) => Ok(address),
+        (Some(address), _) => Err(address::unreachable(address)),
+        (None, Some(family)) if *family != AddressType::Ipv4 && *family != AddressType::Ipv6 => {
+            Err(format!("the addressType of the slice is {}; only IPv4 and IPv6 are used", family.as_str()))
+        }
+        (None, family) => {
+            let family = family.map_or("IP", AddressType::as_str);
+            Err(format!("`{}` is not an {family} address", text.chars().take(SHOWN).collect::<String>().escape_debug()))
+        }
+    })
+}
+
+/// How much of an address a message has.
+const SHOWN: usize = 80;
+
+/// The first endpoint of a slice that is not used because of its address, and why.
+pub fn refused(slice: &EndpointSlice, local: bool) -> Option<(FieldPath, String)> {
+    let why = |endpoint| address_of(slice, endpoint, local).and_then(Result::err);
+    let mut all = slice.endpoints.good().filter_map(|(index, endpoint)| Some((index, why(endpoint)?)));
+    let (index, why) = all.next()?;
+    let field = FieldPath::from("endpoints").index(index).field("addresses").index(0);
+    let why = match all.count() {
+        0 => why,
+        more => format!("{why}; {more} more of the slice are not used"),
+    };
+    Some((field, why))
 }
 
 /// The number that the Service's port has in a slice: ports are matched by name.
@@ -119,7 +179,11 @@ mod tests {
     }
 
     fn used(slices: &[Arc<EndpointSlice>]) -> Vec<String> {
-        let endpoints = endpoints(&web(), 80, Transport::Tcp, None, slices.iter().map(|slice| &**slice));
+        used_of(&web(), slices)
+    }
+
+    fn used_of(service: &Service, slices: &[Arc<EndpointSlice>]) -> Vec<String> {
+        let endpoints = endpoints(service, 80, Transport::Tcp, None, slices.iter().map(|slice| &**slice));
         endpoints.list.iter().map(|e| format!("{}:{}{}", e.address, e.port, e.zone)).collect()
     }
 
@@ -195,6 +259,60 @@ mod tests {
         let six = slice("b", "IPv6", json!([{ "addresses": ["fd00::1"] }]));
         assert_eq!(used(&[six.clone(), four]), ["10.0.0.1:8080"]);
         assert_eq!(used(&[six]), ["fd00::1:8080"]);
+    }
+
+    #[test]
+    fn no_slice_leads_to_the_machine_itself_or_a_metadata_service() {
+        let local = [
+            ("IPv4", "127.0.0.1"),
+            ("IPv4", "127.9.9.9"),
+            ("IPv4", "169.254.169.254"),
+            ("IPv4", "0.0.0.0"),
+            ("IPv4", "224.0.0.1"),
+            ("IPv4", "255.255.255.255"),
+            ("IPv6", "::1"),
+            ("IPv6", "::"),
+            ("IPv6", "fe80::1"),
+            ("IPv6", "ff02::1"),
+            ("IPv6", "::ffff:127.0.0.1"),
+            ("IPv6", "::127.0.0.1"),
+            ("IPv6", "fd00:ec2::254"),
+        ];
+        let trusting = Service { local_endpoints: true, ..web() };
+        for (family, address) in local {
+            let slices = [slice("a", family, json!([{ "addresses": [address] }, { "addresses": ["10.0.0.1"] }]))];
+            let good = if family == "IPv4" { vec!["10.0.0.1:8080"] } else { vec![] };
+            assert_eq!(used(&slices), good, "{address}");
+            let (field, why) = refused(&slices[0], false).unwrap();
+            assert_eq!(field.to_string(), "endpoints[0].addresses[0]", "{address}");
+            assert!(why.contains("loopback"), "{why}");
+            let shown = format!("{}:8080", address.parse::<IpAddr>().unwrap());
+            assert!(used_of(&trusting, &slices).contains(&shown), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_counts_only_in_a_slice_of_its_family() {
+        for (family, address, why) in [
+            ("FQDN", "127.0.0.1", "the addressType of the slice is FQDN; only IPv4 and IPv6 are used"),
+            ("FQDN", "10.0.0.1", "the addressType of the slice is FQDN; only IPv4 and IPv6 are used"),
+            ("Carrier", "10.0.0.1", "the addressType of the slice is Carrier; only IPv4 and IPv6 are used"),
+            ("IPv4", "fd00::1", "`fd00::1` is not an IPv4 address"),
+            ("IPv6", "10.0.0.1", "`10.0.0.1` is not an IPv6 address"),
+            ("IPv4", "nonsense\n", "`nonsense\\n` is not an IPv4 address"),
+        ] {
+            let one = slice("a", family, json!([{ "addresses": [address] }]));
+            assert!(
+                used_of(&Service { local_endpoints: true, ..web() }, std::slice::from_ref(&one)).is_empty(),
+                "{family} {address}"
+            );
+            assert_eq!(refused(&one, true).unwrap().1, why);
+        }
+        let several = slice("a", "FQDN", json!([{ "addresses": [] }, { "addresses": ["a"] }, { "addresses": ["b"] }]));
+        let (field, why) = refused(&several, false).unwrap();
+        assert_eq!(field.to_string(), "endpoints[1].addresses[0]");
+        assert!(why.ends_with("; 1 more of the slice are not used"), "{why}");
+        assert_eq!(refused(&slice("a", "IPv4", json!([{ "addresses": ["10.0.0.1"] }])), false), None);
     }
 
     #[test]

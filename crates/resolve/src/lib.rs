@@ -15,6 +15,7 @@ pub mod endpoints;
 pub mod extension;
 pub mod grant;
 pub mod jwks;
+pub mod reserved;
 pub mod service;
 
 pub use annotation::foreign::ForeignProtection;
@@ -40,6 +41,9 @@ pub struct Settings {
     pub external_names: bool,
     /// Whether a Service may list its endpoints in an annotation: for folders of files, where nobody else does it.
     pub listed_endpoints: bool,
+    /// Whether EndpointSlices may lead to the machine itself or its network segment: for folders of files, whose author has the
+    /// machine anyway. In a cluster, Envoy's own listeners and a metadata service are there.
+    pub local_endpoints: bool,
 }
 
 /// Why there is nothing to point to.

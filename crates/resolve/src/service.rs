@@ -70,6 +70,8 @@ pub struct Service {
     pub ports: Vec<Port>,
     /// Where its endpoints come from.
     pub target: Target,
+    /// Whether its EndpointSlices may lead to the machine itself ([`Settings::local_endpoints`]).
+    pub local_endpoints: bool,
     /// Its limits.
     pub breakers: CircuitBreakers,
     /// What is wrong with the Service itself.
@@ -99,7 +101,8 @@ impl Service {
         ports.shrink_to_fit();
         let breakers = breakers(meta, &subject, &mut verdicts);
         let target = target::target(object, settings);
-        Service { namespace: meta.namespace.clone(), name: meta.name.clone(), ports, target, breakers, verdicts }
+        let (namespace, name) = (meta.namespace.clone(), meta.name.clone());
+        Service { namespace, name, ports, target, local_endpoints: settings.local_endpoints, breakers, verdicts }
     }
 
     /// The port that is meant by whoever routes TCP.

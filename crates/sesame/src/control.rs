@@ -25,7 +25,7 @@ use engine::{Divergence, Finished, Offloading, Progress};
 use futures::FutureExt;
 use kinds::{Kind, Object, kind};
 use model::{FleetId, FleetName, ObjectRef, Verdict, status::StatusFacts};
-use pipeline::{FleetOutput, ObjectResource, Output, Pipeline, Settings, xds_fleet};
+use pipeline::{FleetOutput, Output, Pipeline, ServedObject, Settings, xds_fleet};
 use provision::FleetStatus;
 use replicas::{Replicas, Shared};
 use resolve::Rejection;
@@ -37,7 +37,7 @@ use xds::{PublishError, ResourceOutcome, Server};
 
 use prometheus_client::registry::Registry;
 
-use crate::jwks::{Limits, Metrics, News};
+use crate::jwks::{JwksUpdate, Limits, Metrics};
 use crate::trace::{Stage, Tracer};
 
 use background::Background;
@@ -57,7 +57,7 @@ pub struct BatchReport<'a> {
     /// What the status of objects says besides verdicts, where that has changed.
     pub facts: &'a [(ObjectRef, Option<Arc<StatusFacts>>)],
     /// What carries each object, where that has changed; nothing for those that are no longer ours.
-    pub object_resources: &'a [(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
+    pub object_resources: &'a [(ObjectRef, Option<Arc<ServedObject>>)],
     /// The fleets that are gone, with everything that was published to them.
     pub gone: &'a [FleetId],
     /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
@@ -72,6 +72,8 @@ pub struct BatchReport<'a> {
     pub published: bool,
     /// Why proxies cannot be given all that they need, where that is so and no object can be told.
     pub blocked: Option<String>,
+    /// What the first build waits for, after everything was listed.
+    pub awaited: Option<String>,
     /// How long it took from the change to the bytes.
     pub took: Duration,
 }
@@ -91,7 +93,7 @@ enum Input {
     /// How a fleet of a Gateway is doing.
     Fleet(FleetName, Option<FleetStatus>),
     /// What is known of servers of JSON Web Key Sets.
-    Jwks(Vec<News>),
+    Jwks(Vec<JwksUpdate>),
     /// The operator's settings have changed.
     Settings(Box<Settings>),
     /// The next part of an edit that reached many hosts.
@@ -104,6 +106,9 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 /// For how many slices of work what sources say joins it. Each edit may undo what was done: who edits faster than that is
 /// worked off would keep everybody else from being published.
 const LONGEST_GATHERING: u32 = 10;
+
+/// How many of the things that the first build waits for are named.
+const MOST_AWAITED: usize = 3;
 
 /// Seconds since 1970.
 pub fn now() -> i64 {
@@ -255,7 +260,7 @@ impl Control {
     ///
     /// # Errors
     /// That the check found a table to be other than a build from nothing.
-    pub async fn run(mut self, mut feed: Feed, mut tell: impl FnMut(BatchReport<'_>)) -> Result<(), Divergence> {
+    pub async fn run(mut self, mut feed: Feed, mut report: impl FnMut(BatchReport<'_>)) -> Result<(), Divergence> {
         // Until the first build is complete, what comes out gathers here.
         let mut output = Output::default();
         if self.tracer.is_on() {
@@ -299,7 +304,7 @@ impl Control {
                 self.report_tracing();
             }
             let objects = self.undeferred(brought.objects);
-            tell(BatchReport {
+            report(BatchReport {
                 problems: &brought.problems,
                 verdicts: &output.verdicts,
                 facts: &output.facts,
@@ -311,6 +316,7 @@ impl Control {
                 is_complete: self.is_complete,
                 published,
                 blocked: self.excess.values().next().map(ToString::to_string).or_else(|| self.pipeline.untold()),
+                awaited: self.awaited(),
                 took,
             });
             self.gone.clear();
@@ -401,6 +407,20 @@ impl Control {
             news = self.jwks.next() => Some(Input::Jwks(news)),
             settings = changed_settings => Some(Input::Settings(Box::new(settings))),
         }
+    }
+
+    /// What the first build waits for, after everything was listed: the first few, since there may be thousands.
+    fn awaited(&self) -> Option<String> {
+        if self.is_complete || !self.is_synced {
+            return None;
+        }
+        let secrets = self.secrets.iter().flat_map(Secrets::awaited).map(ToString::to_string);
+        let mut awaited: Vec<String> = secrets.chain(self.jwks.awaited()).collect();
+        awaited.sort_unstable();
+        let more = awaited.len().saturating_sub(MOST_AWAITED);
+        awaited.truncate(MOST_AWAITED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!awaited.is_empty()).then(|| format!("{}{more}", awaited.join(", ")))
     }
 
     /// Takes a large row that was computed. What it was before is freed elsewhere: that takes its time, too.

@@ -5,6 +5,8 @@ pub mod objects;
 #[cfg(test)]
 mod tests;
 
+use std::io::IsTerminal;
+
 use clap::{Command, ValueEnum};
 use model::FleetName;
 use pipeline::settings;
@@ -88,6 +90,28 @@ impl From<ForeignProtection> for settings::ForeignProtection {
 pub fn is_called_contour() -> bool {
     let called = std::env::args_os().next().map(std::path::PathBuf::from);
     called.as_deref().and_then(std::path::Path::file_name).is_some_and(|name| name == "contour")
+}
+
+/// Ends the program over its flags. In a log, as of a pod with a wrong flag in its manifest, that is one line.
+pub fn refuse(error: &clap::Error) -> ! {
+    if error.use_stderr() && !std::io::stderr().is_terminal() {
+        eprintln!("{}", one_line(&error.render().to_string()));
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// What is wrong and what was perhaps meant, without how to use the command.
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = lines.take_while(|line| !line.starts_with("Usage: ") && !line.starts_with("For more information"));
+    let said = lines.fold(String::new(), |said, line| match &*said {
+        "" => line.to_owned(),
+        // A list follows.
+        text if text.ends_with(':') => format!("{text} {line}"),
+        text => format!("{text}; {}", line.strip_prefix("tip: ").unwrap_or(line)),
+    });
+    format!("{said}; --help lists what there is")
 }
 
 /// Lets every flag and environment variable of ours also go by the name it has in Contour, so that manifests and habits

@@ -17,7 +17,8 @@ pub use metrics::Metrics;
 use model::jwt::{JwksState, RemoteJwks};
 use pipeline::FetchSpec;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -25,7 +26,10 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-/// How often and how many at a time.
+/// Gives the addresses of a host and port.
+pub type LookUp = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
+
+/// How often, how many at a time, and from where.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The shortest time between two fetches from a server that answers, whatever a provider says.
@@ -42,6 +46,8 @@ pub struct Limits {
     pub in_total: usize,
     /// Which addresses may be asked.
     pub allows: fn(IpAddr) -> bool,
+    /// How names are resolved; it may block.
+    pub look_up: LookUp,
 }
 
 impl Default for Limits {
@@ -54,12 +60,13 @@ impl Default for Limits {
             of_namespace: 4,
             in_total: 64,
             allows: resolve::address::is_reachable,
+            look_up: fetch::system_look_up,
         }
     }
 }
 
 /// What is known of a server.
-pub type News = (Arc<RemoteJwks>, JwksState);
+pub type JwksUpdate = (Arc<RemoteJwks>, JwksState);
 
 /// The servers that are asked.
 pub struct Fetcher {
@@ -67,7 +74,7 @@ pub struct Fetcher {
     tasks: HashMap<Arc<RemoteJwks>, Task>,
     namespaces: HashMap<Arc<str>, Weak<Semaphore>>,
     total: Arc<Semaphore>,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::UnboundedSender<JwksUpdate>,
     metrics: Metrics,
 }
 
@@ -85,7 +92,7 @@ impl Drop for Task {
 
 impl Fetcher {
     /// A fetcher that asks nobody yet, and where it tells what it finds.
-    pub fn new(limits: Limits, metrics: Metrics) -> (Self, mpsc::UnboundedReceiver<News>) {
+    pub fn new(limits: Limits, metrics: Metrics) -> (Self, mpsc::UnboundedReceiver<JwksUpdate>) {
         let (news, receiver) = mpsc::unbounded_channel();
         let total = Arc::new(Semaphore::new(limits.in_total));
         let (tasks, namespaces) = Default::default();
@@ -153,7 +160,7 @@ async fn follow(
     mut specs: watch::Receiver<Arc<FetchSpec>>,
     queue: Queue,
     limits: Arc<Limits>,
-    (news, metrics): (mpsc::UnboundedSender<News>, Metrics),
+    (news, metrics): (mpsc::UnboundedSender<JwksUpdate>, Metrics),
 ) {
     let mut known: Option<JwksState> = None;
     let mut failures = 0_u32;
@@ -161,7 +168,7 @@ async fn follow(
         let spec = specs.borrow_and_update().clone();
         let Some(turn) = queue.turn().await else { return };
         let most = spec.timeout.min(limits.longest_fetch);
-        let fetched = timeout(most, fetch::keys(&source, &spec, limits.allows, turn)).await;
+        let fetched = timeout(most, fetch::keys(&source, &spec, &limits, turn)).await;
         metrics.fetched(
             &source,
             match &fetched {

@@ -16,9 +16,8 @@ use crate::output;
 #[group(id = "logging")]
 pub struct Args {
     /// Log level: off, error, warn, info, debug or trace; also per module, such as `info,echo=debug`
-    // The library of the API server calls every failed connection an error; what comes of it is said by those who ask.
-    #[arg(long, global = true, env = "SESAME_LOG", default_value = "info,kube_client=off", value_name = "FILTER")]
-    log: EnvFilter,
+    #[arg(long, global = true, env = "SESAME_LOG", value_parser = checked, default_value = "info", value_name = "FILTER")]
+    log: String,
     /// Log format
     #[arg(long, global = true, env = "SESAME_LOG_FORMAT", value_enum, default_value = "text", value_name = "FORMAT")]
     log_format: Format,
@@ -40,9 +39,9 @@ enum Format {
 pub fn start(args: Args) -> LogFilter {
     // Set once, at the beginning of the process.
     let _ = JSON.set(args.log_format == Format::Json);
-    let filter = if args.debug { EnvFilter::new("debug") } else { args.log };
+    let filter = if args.debug { "debug" } else { &args.log };
     let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(EnvFilter::new(without_library(filter)))
         .with_ansi(output::style(std::io::stderr().is_terminal()) == Style::Colour)
         .with_writer(std::io::stderr);
     match args.log_format {
@@ -53,12 +52,27 @@ pub fn start(args: Args) -> LogFilter {
             filter
         }
         Format::Json => {
-            let log = log.json().with_filter_reloading();
+            // Flat, so that every line has `code` and `message` in one place, those of findings too; docs/operate.md lists the keys.
+            let log = log.json().flatten_event(true).with_filter_reloading();
             let filter = changeable(log.reload_handle());
             log.init();
             filter
         }
     }
+}
+
+/// The module of the library that talks to the API server.
+const LIBRARY: &str = "kube_client";
+
+/// The filter, with the lines of the library off unless it names them: the library calls every failed connection an error, and whoever made the
+/// request logs what comes of it.
+fn without_library(filter: &str) -> String {
+    if filter.contains(LIBRARY) { filter.to_owned() } else { format!("{LIBRARY}=off,{filter}") }
+}
+
+/// A filter that can be read.
+fn checked(filter: &str) -> Result<String, String> {
+    EnvFilter::try_new(filter).map(|_| filter.to_owned()).map_err(|error| error.to_string())
 }
 
 static JSON: OnceLock<bool> = OnceLock::new();
@@ -73,8 +87,39 @@ fn changeable<S: 'static>(handle: Handle<EnvFilter, S>) -> LogFilter {
     LogFilter {
         get: Arc::new(move || reading.with_current(ToString::to_string).unwrap_or_default()),
         set: Arc::new(move |text| {
-            let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+            let filter = EnvFilter::try_new(without_library(text)).map_err(|error| error.to_string())?;
             handle.reload(filter).map_err(|error| error.to_string())
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_subscriber::{Registry, reload};
+
+    #[test]
+    fn the_library_is_off_unless_the_filter_names_it() {
+        assert_eq!(without_library("info"), "kube_client=off,info");
+        assert_eq!(without_library("debug,xds=trace"), "kube_client=off,debug,xds=trace");
+        assert_eq!(without_library("info,kube_client=debug"), "info,kube_client=debug");
+    }
+
+    #[test]
+    fn a_filter_that_is_set_later_leaves_it_off_too() {
+        let (_layer, handle) = reload::Layer::<EnvFilter, Registry>::new(EnvFilter::new("info"));
+        let filter = changeable(handle);
+        for (text, is_off) in [("debug", true), ("info,xds=debug", true), ("info,kube_client=debug", false)] {
+            assert_eq!((filter.set)(text), Ok(()));
+            let set = (filter.get)();
+            assert_eq!(set.contains("kube_client=off"), is_off, "{text}: {set}");
+        }
+        assert!((filter.set)("info,xds=loud").is_err());
+    }
+
+    #[test]
+    fn a_filter_that_cannot_be_read_is_refused_on_the_command_line() {
+        assert_eq!(checked("info,echo=debug").as_deref(), Ok("info,echo=debug"));
+        assert!(checked("info,echo=loud").is_err());
     }
 }

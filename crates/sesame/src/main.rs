@@ -10,6 +10,7 @@ mod logging;
 mod operate;
 mod output;
 mod problem;
+mod proxy_events;
 mod run;
 mod serve;
 mod signals;
@@ -56,8 +57,8 @@ fn plugin(line: Command) -> Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let line = flags::with_contour_names(command_line(), |name| std::env::var_os(name).is_some());
-    let matches = line.clone().get_matches();
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = line.clone().try_get_matches().unwrap_or_else(|error| flags::refuse(&error));
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| flags::refuse(&error));
     let log = logging::start(args.logging);
     // One provider for every TLS connection of the process; whoever was first is the same.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -65,7 +66,7 @@ async fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
         Err(error) => {
-            problem::tell(&error);
+            problem::log(&error);
             ExitCode::FAILURE
         }
     }

@@ -48,7 +48,7 @@ pub fn exit(result: Result<Outcome>) -> ExitCode {
         Ok(Outcome::Findings) => ExitCode::from(1),
         Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
         Err(error) => {
-            problem::tell(&error);
+            problem::log(&error);
             ExitCode::from(2)
         }
     }

@@ -1,6 +1,7 @@
 //! What a command prints, and files that it leaves behind: whole or not at all, moved into place so that whoever watches them
 //! notices.
 
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,14 +17,19 @@ use crate::problem::Coded;
 
 /// Whoever read our output has seen enough: the end of the command, and no failure.
 #[derive(Debug, thiserror::Error)]
-#[error("nobody reads the output")]
+#[error("the output was closed")]
 pub struct NobodyReads;
 
 /// How findings are shown: in colours on a terminal, unless `NO_COLOR` is set or the terminal has none.
 pub fn style(is_terminal: bool) -> Style {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-    if is_terminal && !is_set("NO_COLOR") && !is_dumb { Style::Colour } else { Style::Plain }
+    style_by(is_terminal, |name| std::env::var_os(name))
+}
+
+/// The same, by the values of these variables.
+fn style_by(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> Style {
+    let is_unwanted = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = variable("TERM").is_some_and(|terminal| terminal == "dumb");
+    if is_terminal && !is_unwanted && !is_dumb { Style::Colour } else { Style::Plain }
 }
 
 /// Makes standard output and standard error append, where they are files: another process that opens the same file, as Envoy does for
@@ -62,4 +68,28 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.as_file().set_permissions(Permissions::from_mode(0o644))?;
     file.persist(path)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_whose_users_want_them() {
+        let by = |is_terminal, set: &[(&str, &str)]| {
+            style_by(is_terminal, |name| set.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into()))
+        };
+        assert_eq!(by(true, &[]), Style::Colour);
+        assert_eq!(by(true, &[("TERM", "xterm-256color")]), Style::Colour);
+        assert_eq!(
+            by(true, &[("NO_COLOR", "")]),
+            Style::Colour,
+            "an empty value says nothing, by the rules of no-color.org"
+        );
+        assert_eq!(by(true, &[("NO_COLOR", "1")]), Style::Plain);
+        assert_eq!(by(true, &[("NO_COLOR", "0")]), Style::Plain, "any value counts");
+        assert_eq!(by(true, &[("TERM", "dumb")]), Style::Plain);
+        assert_eq!(by(false, &[]), Style::Plain);
+        assert_eq!(by(false, &[("TERM", "xterm-256color")]), Style::Plain);
+    }
 }

@@ -52,7 +52,7 @@ pub fn code(error: &Error) -> Option<Code> {
 }
 
 /// Says on standard error why a command failed, in the format of the log.
-pub fn tell(error: &Error) {
+pub fn log(error: &Error) {
     if logging::is_json() {
         match error.downcast_ref::<Problem>() {
             Some(problem) => tracing::error!(code = %problem.code, help = problem.code.help(), "{error:#}"),

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use admin::{BuildInfo, LogFilter, Readiness, Replica, Views};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use futures::FutureExt;
 use kinds::kind;
 use model::Code;
@@ -46,6 +46,7 @@ use xds::{Security, Server, Tls};
 use crate::cmd::serve::{Args, read};
 use crate::control::{Control, GatewayFleets, Secrets};
 use crate::problem::Coded;
+use crate::proxy_events;
 use crate::signals;
 use crate::trace::{Exporter, Tracer};
 use certificates::Issuer;
@@ -89,7 +90,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         (log.set)("debug").map_err(|why| anyhow!("the log cannot be set to debug: {why}"))?;
     }
     for (code, warning) in &plan.warnings {
-        warn!("{code}: {warning} ({})", code.help());
+        warn!(%code, "{code}: {warning} ({})", code.help());
     }
     // Certificates and addresses first: an error in them is reported before the API server is contacted.
     let has_tls = plan.security.is_some();
@@ -154,7 +155,13 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
     let (programmed, programmed_status) = programmed::channel(server.clone());
-    let first_build = readiness.task("the first build");
+    let first_build = readiness.task_that_waits("the first build", {
+        let connection = connection.clone();
+        move || {
+            let lists = connection.pending_lists().map(|kinds| format!("lists of the API server: {kinds}"));
+            Some(lists.unwrap_or_else(|| "everything is listed; the configuration is computed".to_owned()))
+        }
+    });
     readiness.check({
         let connection = connection.clone();
         move || connection.stalled_watches().map(|kinds| format!("stalled watches of the API server ({kinds})"))
@@ -177,6 +184,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let issuing = certificates::Metrics::default();
     issuing.register(&mut registry);
     let (is_there, has_certificates) = watch::channel(plan.issuing.is_none());
+    let (waits_for, certificates_wait) = watch::channel(None);
     let issuer = plan.issuing.clone().map(|how| Issuer {
         issuing: how,
         store: certgen::store::Store::new(client, &args.namespace),
@@ -187,10 +195,14 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         stats_port: plan.pipeline.stats.port,
         metrics: issuing,
         is_there,
+        waits_for,
     });
     let files = plan.security.clone();
     let accepts_tokens = plan.fleets.is_some();
-    let certificates_ready = plan.issuing.as_ref().map(|_| readiness.task("the certificates of the xDS server"));
+    let certificates_ready = plan.issuing.as_ref().map(|_| {
+        let waiting = move || certificates_wait.borrow().clone();
+        readiness.task_that_waits("the certificates of the xDS server", waiting)
+    });
     let replica = Replica {
         name: plan.status.instance.as_str().into(),
         build: BUILD,
@@ -239,9 +251,12 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         tasks.spawn("the disk cache", cache.run(server.clone()).map(Ok));
     }
     tasks.spawn_ending("the configuration, and health, metrics and debug pages", live.run(origin, stop.clone()));
-    tasks.spawn("log of rejected resources", {
+    tasks.spawn("log of proxies", {
         let events = server.events();
-        async move { report::refusals(events).await }
+        async move {
+            proxy_events::log(events).await;
+            bail!("the xDS server has stopped")
+        }
     });
     tasks.spawn_ending("exchange between replicas", replicas.clone().run(stop.clone().cancelled_owned()).map(Ok));
     if let Some(election) = election {

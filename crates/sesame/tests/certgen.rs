@@ -62,6 +62,18 @@ fn yaml_goes_to_standard_output_alone() {
     assert_eq!(names, ["gateways/cacert-1", "gateways/sesamecert-1", "gateways/envoycert-1"]);
 }
 
+#[test]
+fn no_object_may_refer_to_the_secrets_that_it_writes() {
+    for format in ["legacy", "compact"] {
+        let text = succeeds(&["--yaml", &format!("--secrets-format={format}"), "--secrets-name-suffix=-1"]);
+        let names: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix("name: ")).collect();
+        assert!(names.len() >= 2, "{text}");
+        for name in names.iter().copied().chain([certgen::secret::CACHE_KEY, certgen::store::CA]) {
+            assert!(resolve::reserved::is_reserved_name(name), "{name}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn secrets_arrive_in_the_cluster_of_the_kubeconfig() {
     let server = ApiServer::shared().await.unwrap();

@@ -15,7 +15,7 @@ use envoy_api::envoy::config::route::v3::ScopedRouteConfiguration;
 use envoy_api::envoy::extensions::transport_sockets::tls::v3 as tls;
 use serde_json::{Value, json};
 use testbed::certs::Ca;
-use testbed::eventually;
+use testbed::{Backend, eventually};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use xds::{Batch, Changes, Config, Fleet, Kind, Resource, Security, Server, Tls, TlsFiles};
@@ -225,9 +225,27 @@ async fn a_server_that_goes_by_contours_name_is_trusted_and_no_other() {
     let (_contour, address) = start("contour").await;
     assert_eq!(Cli::start(address, &args).next().await["resources"][0]["name"], "shop");
 
-    let (_other, address) = start("web.example.com").await;
-    let refused = Cli::start(address, &args).failure().await;
+    // A server of another kind with a certificate of the same CA.
+    let other = Backend::named("web").tls(&ca.leaf("web.example.com").make()).start().await.unwrap();
+    let refused = Cli::start(other.https(), &args).failure().await;
     assert!(refused.starts_with("error[SES1006]: cannot connect to "), "{refused}");
+}
+
+/// A pod with a wrong flag in its manifest says so in its last line.
+#[test]
+fn a_wrong_flag_ends_in_one_line() {
+    for (words, expected) in [
+        (&["serve", "--xds-adress=0.0.0.0"][..], "error: unexpected argument '--xds-adress' found; "),
+        (&["bootstrap", "/nowhere", "--xds-port=x"], "error: invalid value 'x' for '--xds-port <PORT>'"),
+        (&["envoy", "shutdown", "--timeout=soon"], "error: invalid value 'soon' for '--timeout <DURATION>'"),
+        (&["envoy", "shutdown-manager", "--serve-port=70000"], "error: invalid value '70000' for '--serve-port <"),
+        (&["certgen", "--lifetime"], "error: "),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_sesame")).args(words).env_clear().output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{words:?}: {said}");
+        assert!(said.starts_with(expected), "{words:?}: {said}");
+    }
 }
 
 #[test]

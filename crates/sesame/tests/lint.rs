@@ -261,7 +261,7 @@ fn what_goes_wrong_is_logged_as_json_where_that_is_asked_for() {
     let output = lint(&["-f", "not-there.yaml", "--log-format", "json"]);
     assert_eq!(stdout(&output), "");
     let line: Value = serde_json::from_str(stderr(&output).trim()).unwrap();
-    assert_eq!((line["level"].as_str(), line["fields"]["code"].as_str()), (Some("ERROR"), Some("SES1002")));
+    assert_eq!((line["level"].as_str(), line["code"].as_str()), (Some("ERROR"), Some("SES1002")));
 }
 
 #[test]

@@ -161,6 +161,66 @@ async fn a_folder_is_served_and_followed() {
     assert!(said.contains("stopping Envoy on this machine") && !said.contains("replica"), "{said}");
 }
 
+/// Nobody has asked for Envoy's own pages at a port, so that no port is theirs.
+#[tokio::test]
+async fn a_gateway_in_a_folder_has_the_port_that_pages_of_envoy_have_elsewhere() {
+    let backend = Backend::start("web").await.unwrap();
+    let state = StateDir::new("run").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    let objects = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: web}\nspec:\n  \
+                   gatewayClassName: sesame\n  listeners: [{name: http, protocol: HTTP, port: 8002}]\n---\n\
+                   apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web}\nspec:\n  \
+                   parentRefs: [{name: web}]\n  rules: [{backendRefs: [{name: web, port: 80}]}]\n---\n";
+    fs::write(folder.join("all.yaml"), format!("{objects}{}", service("web", &backend))).unwrap();
+    // All of it is on loopback, which other tests share.
+    let port = stats(Net::here().unwrap().address());
+    let command = sesame().arg("run").flag("folder", &folder).flag("envoy", parts::program("envoy").unwrap());
+    let command = command.flag("http", port.to_string()).flag("https", (port + 20_000).to_string());
+    let process = command.start_in(&state).unwrap();
+    process.expect_http((Ipv4Addr::LOCALHOST, 8002).into(), "/", LIMIT).await.unwrap();
+    let said = process.log().text();
+    assert!(!said.contains("PortUnavailable") && !said.contains("SES7007"), "{said}");
+}
+
+/// The keys are those that docs/operate.md lists.
+#[tokio::test]
+async fn in_json_every_line_has_its_keys() {
+    let state = StateDir::new("json").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("a.yaml"), ingress("a", "a.example.com", "gone")).unwrap();
+    let address = Net::here().unwrap().address();
+    let config = state.write("sesame.yaml", "timeouts: {request-timeout: 1s}\n").unwrap();
+    let command = command(&folder, address).flag("log-format", "json").flag("config-path", &config);
+    let process = command.start_in(&state).unwrap();
+    process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
+    fs::write(&config, "nonsense: 1\n").unwrap();
+    process.expect_line("SES1027", LIMIT).await.unwrap();
+    assert!(process.stop(LIMIT).await.unwrap().success());
+    let said = process.log().text();
+    let (mut logged, mut findings) = (0, 0);
+    for line in said.lines() {
+        let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).expect(line);
+        let has = |keys: &[&str]| keys.iter().all(|key| fields.get(*key).is_some_and(serde_json::Value::is_string));
+        match fields.contains_key("level") {
+            true => logged += usize::from(has(&["timestamp", "level", "target", "message"])),
+            false => findings += usize::from(has(&["code", "severity", "message"])),
+        }
+        // A code in the text is a field, too.
+        let message = fields["message"].as_str().unwrap();
+        let codes = ["SES1021", "SES1027"].into_iter().filter(|code| message.contains(code));
+        for code in codes {
+            assert_eq!(fields["code"], code, "{line}");
+        }
+    }
+    assert!(said.contains(r#""code":"SES1021""#) && said.contains(r#""code":"SES1027""#), "{said}");
+    // One line for one fact: that the proxy has connected.
+    assert_eq!(said.lines().filter(|line| line.contains(" connected\"")).count(), 1, "{said}");
+    assert_eq!(logged + findings, said.lines().count(), "{said}");
+    assert!(logged > 0 && said.contains(r#""code":"SES3001""#), "{said}");
+}
+
 #[tokio::test]
 async fn a_configuration_file_beside_a_folder_is_followed() {
     let backend = Backend::start("web").await.unwrap();
@@ -285,7 +345,18 @@ async fn the_example_of_gateway_api_is_right() {
     let check = command.start_in(&state).unwrap();
     assert!(check.exited().await.unwrap().success(), "{}", check.log().text());
     let said = check.log().text();
-    assert!(said.contains("attachedListenerSets=1") && !said.contains("=False (Invalid"), "{said}");
+    assert!(
+        said.contains("attachedListenerSets=1")
+            && !said.contains("Accepted=False")
+            && !said.contains("ResolvedRefs=False"),
+        "{said}"
+    );
+    for route in ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"] {
+        let status = format!("status of {route} shop/");
+        let mut lines = said.lines().skip_while(|line| !line.contains(&status));
+        assert!(lines.next().is_some(), "there is no {route} in {}\n{said}", folder.display());
+        assert!(lines.next().is_some_and(|line| line.contains("Accepted=True ResolvedRefs=True")), "{route}: {said}");
+    }
 }
 
 #[tokio::test]
@@ -426,6 +497,30 @@ async fn a_port_that_is_taken_is_named() {
     assert_eq!(process.exited().await.unwrap().code(), Some(1));
     let said = process.log().text();
     assert!(said.contains("SES1005") && said.contains(":8443 (--https)"), "{said}");
+}
+
+/// An answer that is the proxy's own names the object of the host, too.
+#[tokio::test]
+async fn a_404_of_a_host_has_its_object_in_the_access_log() {
+    let backend = Backend::start("web").await.unwrap();
+    let state = StateDir::new("log").unwrap();
+    let folder = state.path().join("objects");
+    fs::create_dir(&folder).unwrap();
+    let only = ingress("a", "a.example.com", "web").replace("path: /\n", "path: /only\n");
+    fs::write(folder.join("a.yaml"), format!("{only}---\n{}", service("web", &backend))).unwrap();
+    let (address, log) = (Net::here().unwrap().address(), state.path().join("access.log"));
+    let command = command(&folder, address).flag("access-log", &log).flag("access-log-format", "json");
+    let process = command.start_in(&state).unwrap();
+    process.expect_http((Ipv4Addr::LOCALHOST, stats(address)).into(), "/ready", LIMIT).await.unwrap();
+    let client = Client::new((address, 8443).into()).https().accept_any().host("a.example.com");
+    assert_eq!(client.get("/nothing").await.unwrap().status.as_u16(), 404);
+    let look = async || {
+        let text = fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        let line = text.lines().find(|line| line.contains("SES8012")).ok_or("no line yet")?;
+        serde_json::from_str::<serde_json::Value>(line).map_err(|error| error.to_string())
+    };
+    let line = process.expect_ok("the line of the access log", LIMIT, look).await.unwrap();
+    assert_eq!((&line["origin_kind"], &line["origin_name"]), (&"Ingress".into(), &"a".into()), "{line}");
 }
 
 /// `sesame run … --access-log /dev/stdout > FILE`: Envoy opens the file a second time, and both write to it.

@@ -32,6 +32,7 @@ mod connection;
 mod fetch;
 mod follow;
 mod known;
+pub mod rights;
 mod target;
 mod wire;
 

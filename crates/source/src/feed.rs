@@ -23,7 +23,7 @@ pub const CAPACITY: usize = 16_384;
 
 /// The listener is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nobody listens to the source any more")]
+#[error("the receiver of changes is gone")]
 pub struct Closed;
 
 /// What a source says in one breath: it becomes part of one batch, never of two.

@@ -264,11 +264,11 @@ impl ObjectLocation {
 }
 
 /// A field that is looked for: who asks, the object, the field and its part.
-type Wanted<'w> = (usize, &'w ObjectLocation, &'w str, FieldPart);
+type LocationQuery<'w> = (usize, &'w ObjectLocation, &'w str, FieldPart);
 
 /// Where fields stand. Each file is read once and each document parsed once.
-fn locations(mut wanted: Vec<Wanted<'_>>) -> Vec<(usize, SourceLocation)> {
-    let order = |(_, place, ..): &Wanted<'_>| (Arc::as_ptr(&place.file), place.document);
+fn locations(mut wanted: Vec<LocationQuery<'_>>) -> Vec<(usize, SourceLocation)> {
+    let order = |(_, place, ..): &LocationQuery<'_>| (Arc::as_ptr(&place.file), place.document);
     wanted.sort_by_key(order);
     let mut found = Vec::with_capacity(wanted.len());
     for of_file in wanted.chunk_by(|a, b| Arc::ptr_eq(&a.1.file, &b.1.file)) {

@@ -4,7 +4,7 @@
 //! however often it restarts. A problem that returns after it was fixed is counted on the event that exists. The reason is the
 //! name of the code in CamelCase; the code begins the note.
 
-use crate::patch::{collection, is_away, words};
+use crate::{patch::collection, request_error::RequestError};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -17,7 +17,6 @@ use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{PartialObjectMeta, params::GetParams};
 use model::{ObjectRef, Severity, Verdict, status::cut};
 use serde_json::json;
-use tracing::{debug, warn};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The reporting controller.
@@ -53,37 +52,12 @@ pub(crate) enum EventOutcome {
     Failed,
 }
 
-/// Writes it.
-pub(crate) async fn send(client: &kube::Client, instance: &str, it: &PendingEvent) -> (EventOutcome, &'static str) {
-    match try_send(client, instance, it).await {
-        Ok(outcome) => outcome,
-        Err(error) if is_refusal(&error) => {
-            warn!(object = %it.key, error = %words(&error), "the API server denied the event");
-            (EventOutcome::Denied, "refused")
-        }
-        Err(error) => {
-            match is_away(&error) {
-                true => debug!(object = %it.key, %error, "failed to write event"),
-                false => {
-                    warn!(object = %it.key, error = %words(&error), "failed to write event; retrying")
-                }
-            }
-            (EventOutcome::Failed, "failed")
-        }
-    }
-}
-
-/// Whether the request itself is at fault: the same request would be denied again.
-fn is_refusal(error: &kube::Error) -> bool {
-    const TRANSIENT: [u16; 4] = [401, 408, 409, 429];
-    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && !TRANSIENT.contains(&status.code))
-}
-
-async fn try_send(
+/// Writes it; gives the outcome, and one word for it.
+pub(crate) async fn send(
     client: &kube::Client,
     instance: &str,
     it: &PendingEvent,
-) -> kube::Result<(EventOutcome, &'static str)> {
+) -> Result<(EventOutcome, &'static str), RequestError> {
     let uid = match &it.uid {
         Some(uid) => uid.clone(),
         None => match uid(client, &it.key).await? {
@@ -106,7 +80,7 @@ async fn try_send(
         {
             return Ok((EventOutcome::Gone, "gone"));
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     Ok((EventOutcome::Written(uid), result))
 }

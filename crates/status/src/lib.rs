@@ -23,17 +23,19 @@
 //!
 //! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`render`] (facts as JSON), `change` (what
 //! must be written), `statuses` (the objects whose status is out of date), `event_queue` (the verdicts that have no event
-//! yet), `writer` (the task), `patch` and `event` (one request each).
+//! yet), `writer` (the task), `patch` and `event` (one request each), `request_error` and `failure_log` (what failed, and what of it is logged).
 
 pub mod address;
 mod change;
 mod event;
 mod event_queue;
+mod failure_log;
 pub mod lease;
 mod patch;
 pub mod rate_limiter;
 pub mod render;
 pub mod report;
+mod request_error;
 mod statuses;
 mod writer;
 

@@ -6,6 +6,7 @@
 
 use crate::{
     change::Change,
+    request_error::RequestError,
     statuses::{Outcome, Write},
 };
 use http::{Method, StatusCode, header::CONTENT_TYPE};
@@ -15,31 +16,24 @@ use kube::{
     core::{Request, params::GetParams},
 };
 use serde_json::{Value, json};
-use tracing::{debug, warn};
 
 /// Sends it.
-pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) -> (Outcome, &'static str) {
+pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) -> Result<Outcome, RequestError> {
     match try_send(client, manager, write).await {
-        Ok(object) => (Outcome::Written(object), "written"),
-        Err(Error::Api(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
-            match current(client, &write.key).await {
-                Ok(current) => (Outcome::Conflict(current), "conflict"),
-                Err(error) => failed(&write.key, &error),
-            }
+        Ok(object) => Ok(Outcome::Written(object)),
+        Err(RequestError::Api(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
+            current(client, &write.key).await.map(Outcome::Conflict)
         }
         // The answer to a JSON patch whose test fails, and to a status that is not valid: the version tells which.
-        Err(Error::Api(kube::Error::Api(status)))
+        Err(RequestError::Api(kube::Error::Api(status)))
             if status.code == StatusCode::UNPROCESSABLE_ENTITY && matches!(write.change, Change::Patch(_)) =>
         {
-            match current(client, &write.key).await {
-                Ok(Some(current)) if is_same(&current, &write.object) => {
-                    failed(&write.key, &kube::Error::Api(status).into())
-                }
-                Ok(current) => (Outcome::Conflict(current), "conflict"),
-                Err(error) => failed(&write.key, &error),
+            match current(client, &write.key).await? {
+                Some(current) if is_same(&current, &write.object) => Err(kube::Error::Api(status).into()),
+                current => Ok(Outcome::Conflict(current)),
             }
         }
-        Err(error) => failed(&write.key, &error),
+        Err(error) => Err(error),
     }
 }
 
@@ -48,36 +42,7 @@ fn is_same(one: &Object, other: &Object) -> bool {
     one.uid == other.uid && one.resource_version == other.resource_version
 }
 
-fn failed(key: &ObjectRef, error: &Error) -> (Outcome, &'static str) {
-    match error {
-        Error::Api(error) if is_away(error) => debug!(object = %key, %error, "failed to write status"),
-        error => warn!(object = %key, %error, "failed to write status; retrying"),
-    }
-    (Outcome::Failed, "failed")
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error("{}", words(.0))]
-    Api(#[from] kube::Error),
-    #[error("the API server's answer is not a valid {0}: {1}")]
-    Answer(Kind, kinds::DecodeError),
-}
-
-/// Whether the API server gave no answer: that is logged once, for all requests.
-pub(crate) fn is_away(error: &kube::Error) -> bool {
-    !matches!(error, kube::Error::Api(_))
-}
-
-/// The message of the API server, without the structure around it.
-pub(crate) fn words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
-async fn try_send(client: &kube::Client, manager: &str, write: &Write) -> Result<Object, Error> {
+async fn try_send(client: &kube::Client, manager: &str, write: &Write) -> Result<Object, RequestError> {
     let request = match &write.change {
         Change::Apply(status) => apply(manager, write, Some(status)),
         Change::Withdraw => apply(manager, write, None),
@@ -86,7 +51,7 @@ async fn try_send(client: &kube::Client, manager: &str, write: &Write) -> Result
     decode(write.key.kind, &client.request_text(request?).await?)
 }
 
-fn apply(manager: &str, write: &Write, status: Option<&Value>) -> Result<http::Request<Vec<u8>>, Error> {
+fn apply(manager: &str, write: &Write, status: Option<&Value>) -> Result<http::Request<Vec<u8>>, RequestError> {
     let parameters = PatchParams::apply(manager).force();
     let patch = Patch::Apply(body(write, status));
     let request = collection(&write.key).patch_subresource("status", &write.key.name, &parameters, &patch);
@@ -94,7 +59,7 @@ fn apply(manager: &str, write: &Write, status: Option<&Value>) -> Result<http::R
 }
 
 /// The operations, on exactly the object and version that they were decided on.
-fn json_patch(manager: &str, write: &Write, operations: &[Value]) -> Result<http::Request<Vec<u8>>, Error> {
+fn json_patch(manager: &str, write: &Write, operations: &[Value]) -> Result<http::Request<Vec<u8>>, RequestError> {
     let meta = write.object.meta();
     let test = |path: &str, value: String| json!({ "op": "test", "path": path, "value": value });
     let mut all = vec![
@@ -109,7 +74,7 @@ fn json_patch(manager: &str, write: &Write, operations: &[Value]) -> Result<http
 }
 
 /// The object as it is now, if it is still there.
-async fn current(client: &kube::Client, key: &ObjectRef) -> Result<Option<Object>, Error> {
+async fn current(client: &kube::Client, key: &ObjectRef) -> Result<Option<Object>, RequestError> {
     let request = collection(key).get(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
     match client.request_text(request).await {
         Ok(text) => decode(key.kind, &text).map(Some),
@@ -118,8 +83,10 @@ async fn current(client: &kube::Client, key: &ObjectRef) -> Result<Option<Object
     }
 }
 
-fn decode(kind: Kind, text: &str) -> Result<Object, Error> {
-    kinds::decode_json(kind, text.as_bytes()).map(|decoded| decoded.object).map_err(|error| Error::Answer(kind, error))
+fn decode(kind: Kind, text: &str) -> Result<Object, RequestError> {
+    kinds::decode_json(kind, text.as_bytes())
+        .map(|decoded| decoded.object)
+        .map_err(|error| RequestError::Answer(kind, error))
 }
 
 /// The collection of objects of a kind in a namespace.
@@ -212,8 +179,8 @@ mod tests {
         let say = async |change: Change| {
             let object = current(&client, &key).await.unwrap().unwrap();
             let write = Write { key: key.clone(), object, change };
-            let (outcome, result) = send(&client, "sesame", &write).await;
-            assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?} {result}");
+            let sent = send(&client, "sesame", &write).await;
+            assert!(matches!(sent, Ok(Outcome::Written(_))), "{sent:?}");
             let proxy = proxies.get("web").await.unwrap();
             (proxy.data["status"].clone(), proxy.metadata.resource_version)
         };

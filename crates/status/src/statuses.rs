@@ -55,6 +55,17 @@ pub(crate) enum Outcome {
     Failed,
 }
 
+impl Outcome {
+    /// One word for it, for metrics.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Outcome::Written(_) => "written",
+            Outcome::Conflict(_) => "conflict",
+            Outcome::Failed => "failed",
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Entry {
     object: Option<Object>,

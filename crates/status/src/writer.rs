@@ -7,10 +7,12 @@ use crate::{
     Settings,
     event::{self, EventOutcome, PendingEvent},
     event_queue::EventQueue,
+    failure_log::{FailureLog, Operation},
     lease::{Leadership, Permit},
     patch,
     rate_limiter::RateLimiter,
     report::{Reporter, Waiting},
+    request_error::RequestError,
     statuses::{Outcome, Statuses, Write},
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
@@ -38,8 +40,8 @@ pub struct Writer {
 }
 
 enum Done {
-    Write(Write, Outcome, &'static str),
-    Event(PendingEvent, EventOutcome, &'static str),
+    Write(Write, Result<Outcome, RequestError>),
+    Event(PendingEvent, Result<(EventOutcome, &'static str), RequestError>),
 }
 
 struct Work {
@@ -48,6 +50,7 @@ struct Work {
     synced: bool,
     /// Whether it was told that somebody else writes, too: once is enough, for it is the same for every object.
     told_contested: bool,
+    failure_log: FailureLog,
     write_pace: RateLimiter,
     event_pace: RateLimiter,
     writes: usize,
@@ -75,6 +78,7 @@ impl Writer {
             event_queue: EventQueue::default(),
             synced: false,
             told_contested: false,
+            failure_log: FailureLog::default(),
             write_pace: RateLimiter::new(self.settings.writes, now),
             event_pace: RateLimiter::new(self.settings.events, now),
             writes: 0,
@@ -182,9 +186,22 @@ impl Writer {
     fn done(&self, work: &mut Work, done: Done) {
         let now = Instant::now();
         match done {
-            Done::Write(write, outcome, result) => {
+            Done::Write(write, sent) => {
                 work.writes -= 1;
                 let kind = write.key.kind.name();
+                let (outcome, result) = match sent {
+                    Ok(outcome) => {
+                        if matches!(outcome, Outcome::Written(_)) {
+                            work.failure_log.written(Operation::Status, &write.key, now);
+                        }
+                        let result = outcome.word();
+                        (outcome, result)
+                    }
+                    Err(error) => {
+                        work.failure_log.failed(Operation::Status, &write.key, &error, now);
+                        (Outcome::Failed, error.word())
+                    }
+                };
                 self.metrics.writes.get_or_create(&Request { kind, result }).inc();
                 if let Some(lag) = work.statuses.done(write, outcome, now) {
                     self.metrics.lag.observe(lag.as_secs_f64());
@@ -193,12 +210,27 @@ impl Writer {
                     && !std::mem::replace(&mut work.told_contested, true)
                 {
                     let code = Code::StatusContested;
-                    warn!("{code}: {}: {object} ({})", code.title(), code.help());
+                    warn!(%code, "{code}: {}: {object} ({})", code.title(), code.help());
                 }
             }
-            Done::Event(it, outcome, result) => {
+            Done::Event(it, sent) => {
                 work.events -= 1;
                 let kind = it.key.kind.name();
+                let (outcome, result) = match sent {
+                    Ok((outcome, result)) => {
+                        if matches!(outcome, EventOutcome::Written(_)) {
+                            work.failure_log.written(Operation::Event, &it.key, now);
+                        }
+                        (outcome, result)
+                    }
+                    Err(error) => {
+                        work.failure_log.failed(Operation::Event, &it.key, &error, now);
+                        match error.is_refusal() {
+                            true => (EventOutcome::Denied, "refused"),
+                            false => (EventOutcome::Failed, error.word()),
+                        }
+                    }
+                };
                 self.metrics.events.get_or_create(&Request { kind, result }).inc();
                 work.event_queue.done(&it, outcome, now);
             }
@@ -208,14 +240,12 @@ impl Writer {
 
 async fn send_write(client: kube::Client, manager: String, write: Write, permit: Permit) -> Done {
     let sent = timeout_at(permit.until().into(), patch::send(&client, &manager, &write)).await;
-    let (outcome, result) = sent.unwrap_or((Outcome::Failed, "late"));
-    Done::Write(write, outcome, result)
+    Done::Write(write, sent.unwrap_or(Err(RequestError::Late)))
 }
 
 async fn send_event(client: kube::Client, instance: String, it: PendingEvent, permit: Permit) -> Done {
     let sent = timeout_at(permit.until().into(), event::send(&client, &instance, &it)).await;
-    let (outcome, result) = sent.unwrap_or((EventOutcome::Failed, "late"));
-    Done::Event(it, outcome, result)
+    Done::Event(it, sent.unwrap_or(Err(RequestError::Late)))
 }
 
 /// A request and its result.

@@ -5,10 +5,15 @@
 //! | `x-auth` | answer |
 //! |---|---|
 //! | `deny` | 401, with the header `x-auth-by` |
+//! | `deny NAME=VALUE` | 401 without a body, with this header |
+//! | `deny STATUS` | this status |
 //! | `hang` | none |
 //! | `reset` | the stream is reset |
 //! | `garbage` | bytes that are no message |
 //! | `set NAME=VALUE` | allowed; the backend is sent this header, too |
+//! | `append NAME=VALUE` | the same, beside what the request has of it |
+//! | `remove NAME` | allowed; the backend is not sent this header |
+//! | `answer NAME=VALUE` | allowed; the client is sent this header, too |
 //! | anything else, or nothing | allowed |
 //!
 //! What it allows reaches the backend with `x-auth-by` (the server), `x-auth-context` (what it was told besides), `x-auth-body`
@@ -121,11 +126,8 @@ async fn call(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, na
         "hang" => return std::future::pending().await,
         "reset" => return respond.send_reset(Reason::INTERNAL_ERROR),
         "garbage" => Bytes::from_static(b"\xff\xff\xff\xff"),
-        "deny" => denied(&name).encode_to_vec().into(),
-        wish => {
-            let more = wish.strip_prefix("set ").and_then(|header| header.split_once('='));
-            allowed(&name, check.attributes.as_ref(), more).encode_to_vec().into()
-        }
+        wish if wish.starts_with("deny") => denied(&name, wish).encode_to_vec().into(),
+        wish => allowed(&name, check.attributes.as_ref(), wish).encode_to_vec().into(),
     };
     let _gone = send(respond, answer);
 }
@@ -161,12 +163,19 @@ fn header(name: &str, value: &str) -> HeaderValueOption {
     }
 }
 
-fn denied(name: &str) -> CheckResponse {
-    let denied = DeniedHttpResponse {
-        status: Some(HttpStatus { code: 401 }),
-        headers: vec![header("x-auth-by", name)],
-        body: "denied".to_owned(),
+/// The header that a wish of this kind asks for.
+fn wished<'a>(wish: &'a str, kind: &str) -> Option<(&'a str, &'a str)> {
+    wish.strip_prefix(kind)?.strip_prefix(' ')?.split_once('=')
+}
+
+fn denied(name: &str, wish: &str) -> CheckResponse {
+    let (code, headers, body) = match (wished(wish, "deny"), wish.strip_prefix("deny ").and_then(|it| it.parse().ok()))
+    {
+        (Some((name, value)), _) => (401, vec![header(name, value)], ""),
+        (None, Some(code)) => (code, Vec::new(), "denied"),
+        (None, None) => (401, vec![header("x-auth-by", name)], "denied"),
     };
+    let denied = DeniedHttpResponse { status: Some(HttpStatus { code }), headers, body: body.to_owned() };
     CheckResponse {
         status: Some(Status { code: PERMISSION_DENIED, ..Default::default() }),
         http_response: Some(HttpResponse::DeniedResponse(denied)),
@@ -174,7 +183,7 @@ fn denied(name: &str) -> CheckResponse {
     }
 }
 
-fn allowed(name: &str, attributes: Option<&AttributeContext>, more: Option<(&str, &str)>) -> CheckResponse {
+fn allowed(name: &str, attributes: Option<&AttributeContext>, wish: &str) -> CheckResponse {
     let context = attributes.map(|it| &it.context_extensions).into_iter().flatten();
     let context: Vec<String> = context.map(|(key, value)| format!("{key}={value}")).collect();
     let http = attributes.and_then(|it| it.request.as_ref()?.http.as_ref());
@@ -186,10 +195,19 @@ fn allowed(name: &str, attributes: Option<&AttributeContext>, more: Option<(&str
         header("x-auth-body", &body.to_string()),
         header("x-auth-own", &own.to_string()),
     ];
-    headers.extend(more.map(|(name, value)| header(name, value)));
+    headers.extend(wished(wish, "set").map(|(name, value)| header(name, value)));
+    let append = HeaderAppendAction::AppendIfExistsOrAdd.into();
+    let appended = |(name, value)| HeaderValueOption { append_action: append, ..header(name, value) };
+    headers.extend(wished(wish, "append").map(appended));
+    let ok = OkHttpResponse {
+        headers,
+        headers_to_remove: wish.strip_prefix("remove ").map(str::to_owned).into_iter().collect(),
+        response_headers_to_add: wished(wish, "answer").map(|(name, value)| header(name, value)).into_iter().collect(),
+        ..Default::default()
+    };
     CheckResponse {
         status: Some(Status { code: OK, ..Default::default() }),
-        http_response: Some(HttpResponse::OkResponse(OkHttpResponse { headers, ..Default::default() })),
+        http_response: Some(HttpResponse::OkResponse(ok)),
         ..Default::default()
     }
 }

@@ -47,6 +47,7 @@ use pipeline::settings::{Certificates, Packing};
 
 use self::settings::Print;
 use crate::certs::Ca;
+use crate::envoy::Config;
 
 pub use backends::Backends;
 pub use clients::ClientCertificates;
@@ -68,21 +69,51 @@ pub async fn run(folder: &Path, packing: Packing) {
     run_with(folder, packing, Certificates::default()).await;
 }
 
-/// The same with certificates loaded like this. Requests are answered alike; the golden part is that of the default.
+/// The same with certificates loaded like this, which makes no difference to requests either; the golden part is that of the
+/// default. Cases without TLS are the same resources in every mode: they run in the default one only.
 ///
 /// # Panics
 /// When anything differs from what a case says; the message tells all of it.
 pub async fn run_with(folder: &Path, packing: Packing, certificates: Certificates) {
+    let envoy = EnvoyUnderTest { config: Config::new(), is_usual: true, known: &[] };
+    run_all(folder, packing, certificates, envoy).await;
+}
+
+/// The same as [`run`] with the Envoy of another part, which makes no difference to requests; the golden part is not looked at, since no
+/// Envoy has a part in it. `known` are texts in what that Envoy warns of, and nothing is to be done about: that it does not know a field
+/// is a warning, too.
+///
+/// # Panics
+/// When anything differs from what a case says; the message tells all of it.
+pub async fn run_on(part: &str, known: &[&str], folder: &Path, packing: Packing) {
+    let envoy = EnvoyUnderTest { config: Config::new().part(part), is_usual: false, known };
+    run_all(folder, packing, Certificates::default(), envoy).await;
+}
+
+/// The Envoy that cases run on.
+struct EnvoyUnderTest<'a> {
+    config: Config,
+    /// Whether it is the one that every case is written for.
+    is_usual: bool,
+    /// Texts in its warnings that do not count.
+    known: &'a [&'a str],
+}
+
+async fn run_all(folder: &Path, packing: Packing, certificates: Certificates, envoy: EnvoyUnderTest<'_>) {
     let _turn = TURN.lock().await;
     let only = std::env::var("CASES").unwrap_or_default();
     let update = std::env::var_os("UPDATE_CASES").is_some();
-    let mut runner = Runner::start(packing, certificates).await.expect("a proxy to run cases on");
+    let mut runner = Runner::start(packing, certificates, &envoy).await.expect("a proxy to run cases on");
     let mut failed = Vec::new();
     let mut count = 0;
     for path in files(folder).into_iter().filter(|path| path.to_string_lossy().contains(&only)) {
         let begun = Instant::now();
+        let case = Case::read(&path);
+        if certificates != Certificates::default() && case.as_ref().is_ok_and(|case| !case.has_tls()) {
+            continue;
+        }
         count += 1;
-        let wrong = match Case::read(&path) {
+        let wrong = match case {
             Ok(case) => runner.case(&case, update).await,
             Err(why) => vec![why],
         };
@@ -94,7 +125,8 @@ pub async fn run_with(folder: &Path, packing: Packing, certificates: Certificate
     }
     assert!(count > 0, "there is no case in {}", folder.display());
     assert!(failed.is_empty(), "{} of {count} cases failed\n\n{}", failed.len(), failed.join("\n\n"));
-    let warnings: Vec<String> = runner.proxy.envoy().warnings().into_iter().collect();
+    let is_known = |warning: &String| envoy.known.iter().any(|known| warning.contains(known));
+    let warnings: Vec<String> = runner.proxy.envoy().warnings().into_iter().filter(|it| !is_known(it)).collect();
     assert!(warnings.is_empty(), "Envoy warned of what is ours:\n{}", warnings.join("\n"));
 }
 
@@ -110,15 +142,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 struct Runner {
     packing: Packing,
     certificates: Certificates,
+    /// Whether the golden part of cases is compared, or written.
+    compares: bool,
     proxy: Proxy,
     backends: Backends,
     ca: Ca,
 }
 
 impl Runner {
-    async fn start(packing: Packing, certificates: Certificates) -> Result<Runner, Error> {
-        let (proxy, backends, ca) = (Proxy::start("cases").await?, Backends::new(), Ca::new("cases"));
-        Ok(Runner { packing, certificates, proxy, backends, ca })
+    async fn start(packing: Packing, certificates: Certificates, envoy: &EnvoyUnderTest<'_>) -> Result<Runner, Error> {
+        let (proxy, backends, ca) =
+            (Proxy::with(envoy.config.clone().name("cases")).await?, Backends::new(), Ca::new("cases"));
+        let compares = envoy.is_usual && certificates == Certificates::default();
+        Ok(Runner { packing, certificates, compares, proxy, backends, ca })
     }
 
     /// Runs one case; gives what is wrong.
@@ -144,8 +180,8 @@ impl Runner {
         let golden = golden::render(&output, &problems, &self.backends, case.settings.print);
         // What a case prints in full shows the packing too.
         let usual = packing == Packing::default();
-        if certificates != Certificates::default() {
-            // Chains are others, answers are not.
+        if !self.compares {
+            // Chains are others, or the Envoy is; answers are not.
         } else if update && usual {
             case.rewrite(&golden).unwrap_or_else(|error| wrong.push(error));
         } else if !update && (usual || case.settings.print == Print::Brief) && golden != case.golden {

@@ -34,21 +34,38 @@ pub enum KeyType {
     P256,
     /// ECDSA on P-384.
     P384,
+    /// ECDSA on P-521.
+    P521,
     /// RSA with 2048 bits. Slow to make: 50 ms and more.
     Rsa2048,
+    /// RSA with 3072 bits, slower to make.
+    Rsa3072,
+    /// RSA with 4096 bits. Slowest to make: half a second and more.
+    Rsa4096,
     /// Ed25519, which Envoy does not take for servers by default.
     Ed25519,
 }
 
 impl KeyType {
     /// Every kind.
-    pub const ALL: [KeyType; 4] = [KeyType::P256, KeyType::P384, KeyType::Rsa2048, KeyType::Ed25519];
+    pub const ALL: [KeyType; 7] = [
+        KeyType::P256,
+        KeyType::P384,
+        KeyType::P521,
+        KeyType::Rsa2048,
+        KeyType::Rsa3072,
+        KeyType::Rsa4096,
+        KeyType::Ed25519,
+    ];
 
     fn generate(self) -> KeyPair {
         match self {
             KeyType::P256 => KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256),
             KeyType::P384 => KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384),
+            KeyType::P521 => KeyPair::generate_for(&rcgen::PKCS_ECDSA_P521_SHA512),
             KeyType::Rsa2048 => KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048),
+            KeyType::Rsa3072 => KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_3072),
+            KeyType::Rsa4096 => KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_4096),
             KeyType::Ed25519 => KeyPair::generate_for(&rcgen::PKCS_ED25519),
         }
         .expect("aws-lc-rs makes keys of all these kinds")

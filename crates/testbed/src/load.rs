@@ -32,7 +32,7 @@ use crate::client::{Answer, Request};
 pub use report::{Failed, Report};
 
 use pool::Pool;
-use report::Tally;
+use report::RequestCounts;
 
 /// Whether an answer is good, and why not.
 type Expect = dyn Fn(&Answer) -> Result<(), String> + Send + Sync;
@@ -87,7 +87,7 @@ impl Plan {
         let (answered, watch) = watch::channel(0);
         let pool = Pool::new(self.request.client().clone(), self.connections);
         let shared = Arc::new(Shared {
-            tally: Mutex::new(Tally::default()),
+            counts: Mutex::new(RequestCounts::default()),
             start: Instant::now(),
             pool,
             answered,
@@ -115,7 +115,7 @@ pub struct Load {
 }
 
 struct Shared {
-    tally: Mutex<Tally>,
+    counts: Mutex<RequestCounts>,
     start: Instant,
     pool: Pool,
     /// How many requests have ended, well or not.
@@ -149,7 +149,7 @@ impl Load {
 
     /// How many requests have failed so far.
     pub fn failed(&self) -> usize {
-        self.shared.tally.lock().failed.len()
+        self.shared.counts.lock().failed.len()
     }
 
     /// Sends no more, waits for what is under way, and reports.
@@ -159,8 +159,8 @@ impl Load {
             std::panic::resume_unwind(e.into_panic());
         }
         let elapsed = self.shared.start.elapsed();
-        let tally = std::mem::take(&mut *self.shared.tally.lock());
-        tally.report(elapsed, self.shared.pool.opened())
+        let counts = std::mem::take(&mut *self.shared.counts.lock());
+        counts.report(elapsed, self.shared.pool.opened())
     }
 }
 
@@ -231,7 +231,7 @@ async fn one(shared: &Shared, number: u64, due: Instant, request: Request) {
             Err(failure) if failure.is_unprocessed() && tries < 2 => {
                 tries += 1;
                 shared.pool.discard(slot, &connection).await;
-                shared.tally.lock().retried += 1;
+                shared.counts.lock().retried += 1;
             }
             Ok(answer) => {
                 shared.pool.give_back(connection, &answer);
@@ -249,7 +249,7 @@ async fn one(shared: &Shared, number: u64, due: Instant, request: Request) {
             shared.failed(due, status, format!("{failure:?}"));
         }
         Ok(answer) => match (shared.expect)(&answer) {
-            Ok(()) => shared.done(|tally| tally.good(due)),
+            Ok(()) => shared.done(|counts| counts.good(due)),
             Err(what) => shared.failed(due, Some(answer.status), what),
         },
     }
@@ -258,14 +258,14 @@ async fn one(shared: &Shared, number: u64, due: Instant, request: Request) {
 impl Shared {
     fn failed(&self, due: Instant, status: Option<http::StatusCode>, what: String) {
         let failed = Failed { at: due.duration_since(self.start), took: due.elapsed(), status, what };
-        self.done(|tally| tally.failed.push(failed));
+        self.done(|counts| counts.failed.push(failed));
     }
 
-    fn done(&self, acks: impl FnOnce(&mut Tally)) {
-        let mut tally = self.tally.lock();
-        tally.sent += 1;
-        acks(&mut tally);
-        drop(tally);
+    fn done(&self, acks: impl FnOnce(&mut RequestCounts)) {
+        let mut counts = self.counts.lock();
+        counts.sent += 1;
+        acks(&mut counts);
+        drop(counts);
         self.answered.send_modify(|count| *count += 1);
     }
 }

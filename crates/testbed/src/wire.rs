@@ -1,4 +1,5 @@
-//! A wire between two parties, which can be cut without either of them knowing before, led to somebody else, and made slow.
+//! A wire between two parties, which can be cut without either of them knowing before, led to somebody else, made slow, and
+//! stalled.
 //!
 //! In: where it leads. Out: an address to connect to.
 
@@ -35,23 +36,31 @@ struct Leads {
     to: Option<SocketAddr>,
     /// Ends the connections that were made since.
     end: CancellationToken,
+    /// Stalls the connections that were made since.
+    stall: CancellationToken,
+}
+
+impl Leads {
+    fn new(to: Option<SocketAddr>) -> Leads {
+        Leads { to, end: CancellationToken::new(), stall: CancellationToken::new() }
+    }
 }
 
 impl Wire {
     /// A wire from one address to another.
     pub async fn new(address: SocketAddr, to: SocketAddr) -> io::Result<Wire> {
         let listener = TcpListener::bind(address).await?;
-        let current = Arc::new(Mutex::new(Leads { to: Some(to), end: CancellationToken::new() }));
+        let current = Arc::new(Mutex::new(Leads::new(Some(to))));
         let delay = Delay::default();
         let (leads, delayed) = (current.clone(), delay.clone());
         let task = tokio::spawn(async move {
             while let Ok((here, _)) = listener.accept().await {
-                let (to, end) = {
+                let (to, end, stall) = {
                     let leads = leads.lock();
-                    (leads.to, leads.end.clone())
+                    (leads.to, leads.end.clone(), leads.stall.clone())
                 };
                 if let Some(to) = to {
-                    tokio::spawn(end.run_until_cancelled_owned(carry(here, to, delayed.clone())));
+                    tokio::spawn(end.run_until_cancelled_owned(carry(here, to, delayed.clone(), stall)));
                 }
             }
         });
@@ -73,27 +82,37 @@ impl Wire {
         self.lead(Some(to));
     }
 
+    /// From now on nothing arrives over the connections that are there, which stay open; new ones are carried.
+    pub fn stall(&self) {
+        let before = std::mem::take(&mut self.current.lock().stall);
+        before.cancel();
+    }
+
     /// From now on what clients send arrives that much later; answers are not delayed.
     pub fn delay(&self, by: Duration) {
         *self.delay.lock() = by;
     }
 
     fn lead(&self, to: Option<SocketAddr>) {
-        let before = std::mem::replace(&mut *self.current.lock(), Leads { to, end: CancellationToken::new() });
+        let before = std::mem::replace(&mut *self.current.lock(), Leads::new(to));
         before.end.cancel();
     }
 }
 
-async fn carry(here: TcpStream, to: SocketAddr, delay: Delay) {
+async fn carry(here: TcpStream, to: SocketAddr, delay: Delay, stall: CancellationToken) {
     let Ok(there) = TcpStream::connect(to).await else { return };
-    let ((mut requests, mut to_client), (mut answers, to_server)) = (here.into_split(), there.into_split());
+    let ((mut requests, mut to_client), (mut answers, mut to_server)) = (here.into_split(), there.into_split());
     let (sender, receiver) = mpsc::channel(WAITING);
-    let back = async move {
+    let back = async {
         copy(&mut answers, &mut to_client).await?;
         to_client.shutdown().await
     };
+    let pass = async { tokio::join!(take(&mut requests, sender, delay), deliver(receiver, &mut to_server), back) };
     // Whoever ends it is who the test is about.
-    let _ended = tokio::join!(take(&mut requests, sender, delay), deliver(receiver, to_server), back);
+    if stall.run_until_cancelled(pass).await.is_none() {
+        // Both sides keep their connection until the wire is cut.
+        std::future::pending::<()>().await;
+    }
 }
 
 /// How many reads of a client may wait to be delivered.
@@ -111,7 +130,7 @@ async fn take(from: &mut OwnedReadHalf, to: mpsc::Sender<(Instant, Vec<u8>)>, de
     }
 }
 
-async fn deliver(mut from: mpsc::Receiver<(Instant, Vec<u8>)>, mut to: OwnedWriteHalf) -> io::Result<()> {
+async fn deliver(mut from: mpsc::Receiver<(Instant, Vec<u8>)>, to: &mut OwnedWriteHalf) -> io::Result<()> {
     while let Some((due, bytes)) = from.recv().await {
         tokio::time::sleep_until(due).await;
         to.write_all(&bytes).await?;

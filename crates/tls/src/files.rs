@@ -6,7 +6,10 @@ use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientV
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use std::{fs, io};
+
+use crate::usable;
 
 /// Where a certificate, its key and the CA of the other side are, all PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +57,18 @@ pub enum TlsError {
     /// A certificate of the CA cannot be used.
     #[error("CA {0} contains a certificate that cannot be used")]
     Root(PathBuf, #[source] rustls::Error),
+    /// The certificate cannot be read.
+    #[error("{0} contains a certificate that cannot be read")]
+    Unreadable(PathBuf),
+    /// The certificate has expired.
+    #[error("the certificate in {0} expired on {1}")]
+    Expired(PathBuf, String),
+    /// The certificate is not valid yet.
+    #[error("the certificate in {0} is not valid before {1}")]
+    NotYetValid(PathBuf, String),
+    /// The certificate has none of the names that clients look for.
+    #[error("the certificate in {0} has none of the DNS names that clients verify: {1}")]
+    Names(PathBuf, String),
     /// The CA cannot be used.
     #[error("CA {0} cannot be used")]
     Authority(PathBuf, #[source] VerifierBuilderError),
@@ -95,10 +110,12 @@ impl PemFiles {
         TlsError::Pair { certificate: self.certificate.clone(), key: self.key.clone(), source }
     }
 
-    /// What a server presents and expects that speaks these versions and protocols. No session is resumed: it would outlive the
-    /// certificate that it was made with.
+    /// What a server presents and expects that speaks these versions and protocols. Its certificate is valid now and has one of the
+    /// names that clients look for; any will do if there are none. No session is resumed: it would outlive the certificate that it was
+    /// made with.
     pub fn server(
         &self,
+        names: &[&str],
         clients: Clients,
         versions: &[&'static SupportedProtocolVersion],
         alpn: &[&str],
@@ -119,7 +136,11 @@ impl PemFiles {
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder.with_single_cert(self.chain()?, self.key()?).map_err(pair)?;
+        let chain = self.chain()?;
+        if let Some(certificate) = chain.first() {
+            usable::check(&self.certificate, certificate, names, SystemTime::now())?;
+        }
+        let mut config = builder.with_single_cert(chain, self.key()?).map_err(pair)?;
         config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;

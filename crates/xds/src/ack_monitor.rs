@@ -112,7 +112,7 @@ impl AckMonitor {
             tokio::select! {
                 event = self.events.recv() => match event {
                     Ok(Event::Refused(rejection)) => self.on_rejection(&rejection),
-                    Ok(Event::Joined(_) | Event::Left(_)) => {}
+                    Ok(Event::Joined(_) | Event::Left { .. }) => {}
                     Err(broadcast::error::RecvError::Lagged(_)) => {
                         self.acks.rejections().iter().for_each(|rejection| self.on_rejection(rejection));
                     }

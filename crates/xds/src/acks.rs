@@ -178,9 +178,9 @@ pub struct Version {
     pub version: u64,
 }
 
-/// A client that refuses a version of a resource.
+/// A client that rejected a version of a resource (NACK).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct Nack {
     /// The id of its node.
     pub node: Arc<str>,
     /// Its error; of a long one the beginning.
@@ -298,7 +298,7 @@ impl AckWatch {
 
     /// One of the clients that refuse a version that is waited for, with its error: the first by the id of its node, so that it stays
     /// the same while others come and go.
-    pub fn refusal(&self, version: &Version) -> Option<Refusal> {
+    pub fn refusal(&self, version: &Version) -> Option<Nack> {
         let watched = self.watched[version.kind.index()].get(&version.name)?.get(&version.version)?;
         let refused = watched.states.iter().filter(|(_, state)| *state == State::Refused);
         let nodes = refused.filter_map(|(id, _)| Some(&self.clients.get(id)?.identity.node));
@@ -306,7 +306,7 @@ impl AckWatch {
         let rejections = self.runtime.rejections.of_resource(version.kind, &version.name);
         let of_node = |known: &&Rejection| known.version == version.version && known.client.node == *node;
         let text = rejections.iter().find(of_node).map_or("", |known| &*known.text);
-        Some(Refusal { node: node.clone(), text: text[..text.floor_char_boundary(LONGEST_ERROR)].into() })
+        Some(Nack { node: node.clone(), text: text[..text.floor_char_boundary(LONGEST_ERROR)].into() })
     }
 
     /// The counts of a version that is waited for, found by a look at every client now.

@@ -96,7 +96,12 @@ pub enum Event {
     /// A client's stream has begun.
     Joined(Arc<Identity>),
     /// A client's stream has ended.
-    Left(Arc<Identity>),
+    Left {
+        /// Whose.
+        client: Arc<Identity>,
+        /// Why, in a word or two: `left` if the client closed it.
+        reason: &'static str,
+    },
     /// A client refused a resource. One of many is a report, not a verdict on the resource.
     Refused(Rejection),
 }

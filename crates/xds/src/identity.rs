@@ -41,11 +41,11 @@ pub(crate) const SERVER_NAMES: [&str; 2] = ["sesame", "contour"];
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Fleet {
-    /// The fleet that serves Ingress, HTTPProxy and every Gateway bound to it.
+    /// The fleet of everything that has no fleet of its own.
     Shared,
-    /// The fleet of one Gateway.
+    /// The fleet of one object.
     Named {
-        /// The namespace of the Gateway.
+        /// The namespace of the object.
         namespace: Arc<str>,
         /// Its name.
         name: Arc<str>,
@@ -53,7 +53,7 @@ pub enum Fleet {
 }
 
 impl Fleet {
-    /// The fleet of one Gateway.
+    /// The fleet of one object.
     pub fn named(namespace: &str, name: &str) -> Self {
         Fleet::Named { namespace: namespace.into(), name: name.into() }
     }

@@ -50,7 +50,7 @@ pub use self::tls::{Tls, TlsFiles};
 pub use ::tls::TlsError;
 pub use ack_counts::{AckCounts, FleetAckCounts, STUCK, add, decide, decide_now};
 pub use ack_monitor::{AckMonitor, Outcome, ResourceOutcome};
-pub use acks::{AckWatch, Refusal, Version};
+pub use acks::{AckWatch, Nack, Version};
 pub use fleet::FleetAcks;
 pub use fleet_acks::{AckState, Event, Rejection, RejectionCause, ResourceAcks};
 pub use identity::{

@@ -57,6 +57,7 @@ pub(crate) struct Metrics {
     pub handshakes: Gauge,
     pub refused_connections: Family<Reason, Counter>,
     pub certificate_expiry: Family<Certificate, Gauge>,
+    pub certificates_refused: Gauge,
     pub streams: Family<Stream, Gauge>,
     pub ended: Family<Reason, Counter>,
     pub requests: ByType<Counter>,
@@ -79,6 +80,7 @@ impl Metrics {
             handshakes: Gauge::default(),
             refused_connections: Family::default(),
             certificate_expiry: Family::default(),
+            certificates_refused: Gauge::default(),
             streams: Family::default(),
             ended: Family::default(),
             requests: Family::default(),
@@ -110,6 +112,11 @@ impl Metrics {
             "certificate_expiry_timestamp_seconds",
             "Expiry time of the CA and the certificate of the xDS server, in seconds since the epoch",
             self.certificate_expiry.clone(),
+        );
+        registry.register(
+            "certificates_refused",
+            "1 while the certificate files of the xDS server cannot be used and the last good ones are, else 0",
+            self.certificates_refused.clone(),
         );
         registry.register("streams", "Open xDS streams", self.streams.clone());
         registry.register("streams_ended", "xDS streams closed by the server, by reason", self.ended.clone());

@@ -173,7 +173,7 @@ async fn peer(connection: &Connection, body: Incoming) -> Result<Response<Body>,
         warn!(peer = %connection.peer, "refused a client that asked for the stream of replicas");
         return Err(Status::permission_denied("the client certificate is not a server's"));
     }
-    let nobody = || Status::unavailable("nobody here talks to replicas");
+    let nobody = || Status::unavailable("this server accepts no replicas");
     let peers = connection.inner.peers.lock().clone().ok_or_else(nobody)?;
     let (sender, response) = Body::stream();
     let stop = connection.stop.child_token();

@@ -26,6 +26,7 @@ use crate::table::{Snapshot, Table};
 
 mod alias;
 pub(crate) mod flow;
+mod listing;
 mod ordering;
 mod plan;
 mod refuse;

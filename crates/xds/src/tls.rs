@@ -52,7 +52,7 @@ impl Tls {
         let pem = files.pem();
         let read = move || {
             let expiry = Expiry::of(&pem.ca()?, &pem.chain()?);
-            Ok((Arc::new(pem.server(clients, &[&TLS13], &[ALPN])?), expiry))
+            Ok((Arc::new(pem.server(&SERVER_NAMES, clients, &[&TLS13], &[ALPN])?), expiry))
         };
         Ok(Self { current: Reloaded::load("the xDS server", files.pem().paths(), read)?, files })
     }
@@ -60,6 +60,11 @@ impl Tls {
     /// The configuration for the next handshake.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.current.get().0
+    }
+
+    /// Whether the files as they are now cannot be used, so that what was read before is used on.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.current.is_refused()
     }
 
     /// When the certificates expire that were last read.

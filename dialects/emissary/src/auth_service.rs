@@ -160,7 +160,7 @@ impl AuthServices {
         view: &mut impl EmissaryView,
         settings: &Settings,
         problems: &mut Problems<'_>,
-    ) -> Option<Asked> {
+    ) -> Option<AuthServiceSettings> {
         let (namespace, code) = (&*object.meta.namespace, Code::AuthServiceInvalid);
         let mut reading = Reading { namespace, code, view, settings, problems, is_pending: false };
         let asked = asked(&object.spec, &mut reading);
@@ -180,9 +180,9 @@ impl Called {
     }
 }
 
-/// What one object asks for.
+/// The service that one object names, and how it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
+struct AuthServiceSettings {
     called: Called,
     protocol: AuthProtocol,
     service: AuthorizationService,
@@ -191,7 +191,7 @@ struct Asked {
     stats_name: Option<Arc<str>>,
 }
 
-impl Asked {
+impl AuthServiceSettings {
     /// Whether two say the same but for the service.
     fn agrees(&self, other: &Self) -> bool {
         let is_same_tls = (self.called.is_tls, &self.called.context) == (other.called.is_tls, &other.called.context);
@@ -217,7 +217,7 @@ impl Asked {
     }
 }
 
-fn asked(spec: &AuthServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryView>) -> Option<Asked> {
+fn asked(spec: &AuthServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryView>) -> Option<AuthServiceSettings> {
     let called = reading.service("auth_service", &spec.auth_service, Some(&spec.tls));
     let is_grpc = protocol(spec, reading);
     let timeout = reading.milliseconds("timeout_ms", &spec.timeout_ms, TIMEOUT);
@@ -252,14 +252,14 @@ fn asked(spec: &AuthServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryView
         true => (None, AuthProtocol::Grpc, Vec::new()),
         false => {
             let passed = passed?;
-            let upstream_headers = passed.iter().cloned().map(HeaderNamePattern::Exact).collect();
+            let upstream_headers = upstream_headers(&passed, reading);
             (Some(sent?), AuthProtocol::Http { path_prefix: path_prefix?, upstream_headers }, passed)
         }
     };
     let server = AuthServer { extension: None, protocol: protocol.clone(), timeout: timeout?, fail_open, body: body? };
     let status_on_error = status_on_error?;
     let service = AuthorizationService { server, request_headers, added_headers, client_headers, status_on_error };
-    Some(Asked { called: called?, protocol, service, has_linkerd_headers, breakers, stats_name })
+    Some(AuthServiceSettings { called: called?, protocol, service, has_linkerd_headers, breakers, stats_name })
 }
 
 /// Whether it is asked over gRPC.
@@ -318,6 +318,19 @@ fn names(
             None
         }
     }
+}
+
+/// The headers of an answer that services are sent. Others of them reach clients alone.
+fn upstream_headers(passed: &[HeaderName], reading: &mut Reading<'_, '_, impl EmissaryView>) -> Vec<HeaderNamePattern> {
+    let mut sent = Vec::new();
+    for name in passed {
+        match MutableHeader::parse(name.as_str()) {
+            Ok(_) => sent.push(HeaderNamePattern::Exact(name.clone())),
+            Err(_) if ANSWER_HEADERS.contains(&name.as_str()) => {}
+            Err(error) => reading.problems.no_effect("allowed_authorization_headers", &error.to_string()),
+        }
+    }
+    sent
 }
 
 /// What the service is sent besides.

@@ -39,10 +39,20 @@ impl Called {
     pub(crate) fn extension(&self, is_h2: bool, said: ClusterOverrides, view: &mut impl EmissaryView) -> Extension {
         let Self { backend, is_tls, context, .. } = self;
         let of_connection = upstream::connection(backend, *is_tls, is_h2, context.as_ref(), view);
-        let ClusterOverrides { protocol, server_name, validation, client_certificate, .. } = of_connection;
+        let ClusterOverrides { protocol, server_name, validation, client_certificate, tls_versions, .. } =
+            of_connection;
+        let tls_parameters = of_connection.tls_parameters;
         let connect_timeout = Some(CONNECT_TIMEOUT);
-        let overrides =
-            ClusterOverrides { protocol, server_name, validation, client_certificate, connect_timeout, ..said };
+        let overrides = ClusterOverrides {
+            protocol,
+            server_name,
+            validation,
+            client_certificate,
+            tls_versions,
+            tls_parameters,
+            connect_timeout,
+            ..said
+        };
         let cluster = ClusterId { backend: backend.clone(), overrides: overrides.shared() };
         Extension { cluster, authority: self.authority.clone(), response_timeout: Timeout::Default }
     }

@@ -12,7 +12,9 @@ pub(crate) mod tls;
 use crate::{
     BoundListener, EmissaryView, POOL, Problem, Problems, Settings,
     hostname::{self, Hostname},
-    listener, precedence,
+    listener,
+    listeners::Connections,
+    precedence,
     status::{CERTIFICATE_SOURCE, Source},
     tcp_mapping,
 };
@@ -21,12 +23,12 @@ use kinds::{
     kind,
 };
 use model::{
-    Code, Host, ObjectRef, Translation,
-    route::Depth,
+    Code, Host, ObjectRef, Route, Translation,
+    route::{self, Conditions, Depth, DirectResponse, Path, PathMatch},
     shared_routes::{ConditionalHost, InsecureAction, Labels, RouteSelector},
     status::{Scope, StatusFacts, StatusValue},
     tls::TlsMode,
-    translation::{Covers, TlsPiece},
+    translation::{Covers, RoutePiece, TlsPiece},
 };
 use std::{mem::take, sync::Arc};
 
@@ -39,6 +41,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
     let selector = selector(object, &mut problems);
     let action = insecure_action(object, settings, &mut problems);
     ignored(object, &mut problems);
+    let is_unprotected = problems.foreign(&object.meta, settings);
     let is_sound = !problems.is_refused();
     let shown = host.as_ref().map(|host| shown(object, host, view, settings, &mut problems)).unwrap_or_default();
     if shown.is_pending {
@@ -61,24 +64,30 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
             }
             let passed_on = bound.is_tls && shown.is_asked && host.has_server_name();
             let passed_on = passed_on.then(|| tcp_mapping::in_place_of(object, &host.host, bound, view, settings));
-            if let Some(mapping) = passed_on.flatten() {
+            let passed_on = passed_on.flatten();
+            if let Some(mapping) = &passed_on {
                 let why = format!(
                     "on Listener {}/{} connections for {} are passed on by {mapping}",
                     bound.object.namespace, bound.object.name, host.host
                 );
                 problems.tell(Problem::new(Code::EmissaryHostGivesWay, "hostname", why));
-                continue;
             }
-            let rival = of_same_server_name(object, &host, bound, &shown, view, settings);
+            let rival = match passed_on {
+                None => of_same_server_name(object, &host, bound, &shown, view, settings),
+                Some(_) => None,
+            };
             if let Some(first) = &rival {
                 let why = format!(
-                    "Host {}/{} is older, has the same name in the TLS handshake, and another certificate or other settings of TLS",
+                    "Host {}/{} comes first, has the same name in the TLS handshake, and another certificate or other settings of TLS",
                     first.namespace, first.name
                 );
                 problems.tell(Problem::new(Code::EmissaryHostTls, "hostname", why));
             }
-            let asked = Asked { selector: &selector, action, shown: &shown, is_closed: rival.is_some() };
-            add(object, &host, bound, &asked, &mut translation);
+            let asked =
+                HostOnListeners { selector: &selector, shown: &shown, is_closed: rival.is_some(), is_unprotected };
+            // A TCPMapping has connections with TLS.
+            let own = bound.connections(action).filter(|it| !it.is_tls || passed_on.is_none());
+            own.for_each(|connections| add(object, &host, connections, &asked, &mut translation));
         }
         if !is_bound {
             let why = match listeners.served.len() {
@@ -96,26 +105,27 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
 }
 
 /// What a Host asks for on each of its Listeners.
-struct Asked<'h> {
+struct HostOnListeners<'h> {
     selector: &'h Option<Labels>,
-    action: Option<InsecureAction>,
     shown: &'h tls::Shown,
     /// Whether its TLS is not served here, because another Host's is.
     is_closed: bool,
+    /// Whether its requests answer 503, because what would protect them is not there.
+    is_unprotected: bool,
 }
 
-/// What a Host has on a Listener.
+/// What a Host has on connections of a Listener.
 fn add(
     object: &emissary::Host,
     name: &Hostname,
-    bound: &BoundListener,
-    asked: &Asked<'_>,
+    connections: Connections<'_>,
+    asked: &HostOnListeners<'_>,
     translation: &mut Translation,
 ) {
-    let Asked { selector, action, shown, is_closed } = *asked;
-    let (listener, host) = (bound.id.clone(), name.host.clone());
+    let HostOnListeners { selector, shown, is_closed, is_unprotected } = *asked;
+    let Connections { listener, is_tls, exposure } = connections;
+    let (listener, host, labels) = (listener.clone(), name.host.clone(), selector.clone());
     let is_whole = name.is_host();
-    let (labels, exposure) = (selector.clone(), bound.exposure(action));
     let selector = RouteSelector { listener: listener.clone(), host: host.clone(), pool: POOL, labels, exposure };
     let part = |selector: Option<RouteSelector>, in_wider: bool| {
         let condition = name.condition.clone()?;
@@ -123,7 +133,7 @@ fn add(
         let origin = translation.subject.at("spec.hostname");
         Some(ConditionalHost { listener, host, condition, selector, in_wider, precedence, origin })
     };
-    if bound.is_tls {
+    if is_tls {
         let mode = match (&shown.termination, shown.is_asked) {
             (None, false) => return,
             (Some(termination), _) if !is_closed => TlsMode::Http(termination.clone()),
@@ -151,16 +161,36 @@ fn add(
         }
     }
     if is_whole {
-        translation.hosts.push((listener, host));
+        translation.hosts.push((listener.clone(), host.clone()));
+        if is_unprotected {
+            let route = unavailable(object, &translation.subject);
+            translation.routes.push(RoutePiece { listener, host, route });
+            return;
+        }
         translation.selectors = take(&mut translation.selectors).into_iter().chain([selector]).collect();
         return;
     }
     // In plaintext there is always a virtual host that has its requests: the one for every name, if there is no other.
-    if !bound.is_tls {
+    if !is_tls {
         translation.hosts.push((listener.clone(), Host::Any));
     }
-    let part = part(Some(selector), !bound.is_tls);
+    let part = part(Some(selector).filter(|_| !is_unprotected), !is_tls);
     translation.conditional = take(&mut translation.conditional).into_iter().chain(part).collect();
+}
+
+/// The one route of a Host whose requests answer 503.
+fn unavailable(object: &emissary::Host, subject: &ObjectRef) -> Arc<Route> {
+    Arc::new(Route {
+        path: PathMatch::Prefix(Path::root()),
+        conditions: Conditions::default(),
+        depth: Depth::AnyLabels,
+        fraction: None,
+        action: route::Action::DirectResponse(DirectResponse::unavailable()),
+        policy: Default::default(),
+        precedence: precedence(&object.meta, 0),
+        origin: subject.at("metadata.annotations"),
+        combined: None,
+    })
 }
 
 /// The hostname as it is written; `*` if absent.
@@ -296,8 +326,7 @@ fn ignored(object: &emissary::Host, problems: &mut Problems<'_>) {
     let acme = problems.optional("acmeProvider", &object.spec.acme_provider);
     let authority = acme.map(|acme| acme.authority.as_deref().unwrap_or_default());
     if authority.is_some_and(|authority| authority != "none") {
-        let why =
-            "Sesame requests no certificates: let cert-manager, or whoever else does, write the Secret of tlsSecret";
+        let why = "Sesame requests no certificates: let cert-manager or another issuer write the Secret of tlsSecret";
         problems.tell(Problem::new(Code::EmissaryAcme, "acmeProvider", why));
     }
     if problems.optional("previewUrl", &object.spec.preview_url).is_some() {

@@ -24,6 +24,7 @@ pub mod mapping;
 pub mod module;
 pub mod problem;
 pub mod rate_limit_service;
+mod secret;
 pub mod status;
 pub mod tcp_mapping;
 pub mod tls_context;
@@ -47,8 +48,9 @@ use model::{
     route::{Dialect, OnEqual, Precedence, SplitMessages, TieBreak},
     tls::TlsVersions,
 };
-use resolve::View;
+use resolve::{ForeignProtection, View};
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
@@ -66,6 +68,7 @@ pub const MESSAGES: SplitMessages = SplitMessages {
     exceeded: "Total weight of mappings exceeds 100; {name} gets what the others leave",
     redirect: "cannot accept {name} beside {other}: a mapping with host_redirect shares its requests with no other",
     mirror: "cannot accept {name} as second shadow after {other}",
+    foreign_mirror: "{name} gets no copies of the requests of {other}: it is in another namespace; --emissary-cross-namespace allows it",
 };
 
 /// What the operator of Sesame sets for all objects of Emissary.
@@ -73,20 +76,26 @@ pub const MESSAGES: SplitMessages = SplitMessages {
 pub struct Settings {
     /// The id of this instance: it reads the objects whose `ambassador_id` names it.
     pub ambassador_id: Box<str>,
-    /// The namespace of Sesame: Secrets, TLSContexts and resolvers there may be used by everybody.
+    /// The namespace of Sesame: TLSContexts and resolvers there may be used by everybody.
     pub namespace: Box<str>,
     /// Whether objects may refer to those of any namespace without a grant, as in Emissary.
     pub cross_namespace: bool,
-    /// Whether scripts of the Module are told and nothing else; otherwise Mappings answer 503 while there are some.
-    pub ignore_scripts: bool,
+    /// What becomes of scripts of the Module.
+    pub scripts: Scripts,
     /// The address that Listeners bind.
     pub address: IpAddr,
     /// The shared fleet's own listeners: a Listener on the port of one of them is that listener.
     pub own: OwnListeners,
+    /// The runtime values of proxies that the operator has set.
+    pub runtime_keys: BTreeSet<Arc<str>>,
     /// The port that clients reach HTTPS at, where it is not the usual one.
     pub https_port: Option<u16>,
     /// The TLS versions that any Host may speak.
     pub tls: TlsVersions,
+    /// The TLS versions that are spoken with services.
+    pub upstream_tls: TlsVersions,
+    /// What is done with objects that ask other controllers for protection.
+    pub foreign_protection: ForeignProtection,
     /// Whether a Host whose Secret is not there gets a certificate that we sign ourselves: for work on one's own machine.
     pub self_signed: bool,
 }
@@ -97,14 +106,29 @@ impl Default for Settings {
             ambassador_id: DEFAULT_ID.into(),
             namespace: "projectsesame".into(),
             cross_namespace: false,
-            ignore_scripts: false,
+            scripts: Scripts::Refuse,
             address: Ipv4Addr::UNSPECIFIED.into(),
             own: OwnListeners::default(),
+            runtime_keys: BTreeSet::new(),
             https_port: None,
             tls: TlsVersions::default(),
+            upstream_tls: TlsVersions::default(),
+            foreign_protection: ForeignProtection::default(),
             self_signed: false,
         }
     }
+}
+
+/// What becomes of scripts of the Module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scripts {
+    /// Mappings answer 503 while there are some.
+    #[default]
+    Refuse,
+    /// They are told and nothing else.
+    Ignore,
+    /// Those of Sesame's own namespace are run; while there are others, Mappings answer 503.
+    Run,
 }
 
 /// The shared fleet's own listeners for plaintext and TLS.

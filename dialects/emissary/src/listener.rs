@@ -1,12 +1,14 @@
 //! A Listener: a port, the protocols on it, and the Hosts that it binds.
 //!
-//! In: the object. Out: what it [asks for](Asked), or what is wrong with it. On the port of one of the shared fleet's own listeners it
-//! is that listener, with its settings: what differs is told. On any other port it claims a listener, with settings of its own. Where
-//! there is no Host at all it serves every name itself, as Emissary's default Host does.
+//! In: the object. Out: what it [asks for](RequestedListener), or what is wrong with it. On the port of one of the shared fleet's own listeners it
+//! is that listener, with its settings: what differs is told. On any other port it claims a listener, with settings of its own. One for
+//! HTTP over TLS claims another for the plaintext connections of its port. Where there is no Host at all it serves every name itself,
+//! as Emissary's default Host does.
 
 use crate::{
     EmissaryView, POOL, Problem, Problems, Settings,
-    listeners::{Binding, BoundListener, Security},
+    listeners::{Binding, BoundListener, Connections, Security},
+    mapping::upstream::in_stats,
     precedence,
 };
 use kinds::{
@@ -30,7 +32,7 @@ use std::sync::Arc;
 pub const FALLBACK_SECRET: &str = "fallback-self-signed-cert";
 
 /// What a Listener asks for.
-pub struct Asked {
+pub struct RequestedListener {
     /// Its port.
     pub port: u16,
     /// What Hosts need to know about it.
@@ -40,7 +42,7 @@ pub struct Asked {
 /// A Listener that was read.
 pub struct Read<'o> {
     /// What it asks for, if it can be served.
-    pub asked: Option<Asked>,
+    pub asked: Option<RequestedListener>,
     /// What is wrong with it.
     pub problems: Problems<'o>,
 }
@@ -58,7 +60,7 @@ fn asked(
     subject: &ObjectRef,
     settings: &Settings,
     problems: &mut Problems<'_>,
-) -> Option<Asked> {
+) -> Option<RequestedListener> {
     let spec = &object.spec;
     let port = problems.optional("port", &spec.port).copied();
     let port = problems.parsed(
@@ -70,10 +72,12 @@ fn asked(
     let binding = binding(object, problems);
     let hops = count(problems, "l7Depth", &spec.l7_depth, 0);
     let streams = count(problems, "http2MaxConcurrentStreams", &spec.http2_max_concurrent_streams, 1);
-    if problems.optional("statsPrefix", &spec.stats_prefix).is_some() {
-        problems.no_effect("statsPrefix", "statistics of a listener are named after its port");
-    }
+    let prefix = problems.optional("statsPrefix", &spec.stats_prefix).filter(|prefix| !prefix.is_empty());
+    let stats_prefix = prefix.map(|prefix| in_stats(prefix));
     let (port, stack, security, binding) = (port?, stack?, security?, binding?);
+    if stats_prefix.is_some() && !stack.is_http {
+        problems.no_effect("statsPrefix", "connections of TCPMappings are counted by their clusters");
+    }
     let own = if stack.is_tls { &settings.own.https } else { &settings.own.http };
     let (id, claim, trusted_hops) = match own.as_ref().filter(|own| own.port == port) {
         Some(own) => {
@@ -99,40 +103,81 @@ fn asked(
                     problems.tell(Problem::new(Code::EmissaryListenerSettings, field, why));
                 }
             }
+            if stats_prefix.is_some() {
+                let why = format!("port {port} is that of the shared listener, whose statistics have its own name");
+                problems.tell(Problem::new(Code::EmissaryListenerSettings, "statsPrefix", why));
+            }
             (if stack.is_tls { ListenerId::https() } else { ListenerId::http() }, None, own.trusted_hops)
         }
         None => {
-            let name = format!("listener/{}/{}", object.meta.namespace, object.meta.name);
-            let id = ListenerId::new(FleetId::Shared, name);
-            let claim = ListenerClaim {
-                listener: id.clone(),
-                address: settings.address,
-                port,
-                protocol: match stack {
-                    Stack { is_tls: true, .. } => PortProtocol::Tls,
-                    Stack { is_http: true, .. } => PortProtocol::Http,
-                    _ => PortProtocol::Tcp,
-                },
-                host: Host::Any,
-                owner: None,
-                overrides: PortOverrides {
-                    trusted_hops: Some(hops.unwrap_or_default()),
-                    proxy_protocol: Some(stack.is_proxied),
-                    max_streams: streams,
-                    http: None,
-                },
-                precedence: precedence(&object.meta, 0),
-                origin: subject.at("spec.port"),
+            let protocol = match stack {
+                Stack { is_tls: true, .. } => PortProtocol::Tls,
+                Stack { is_http: true, .. } => PortProtocol::Http,
+                _ => PortProtocol::Tcp,
             };
+            let overrides = PortOverrides {
+                trusted_hops: Some(hops.unwrap_or_default()),
+                proxy_protocol: Some(stack.is_proxied),
+                max_streams: streams,
+                stats_prefix,
+                http: None,
+            };
+            let id = ListenerId::new(FleetId::Shared, name(subject));
+            let claim = ListenerClaim { overrides, ..claim_of(object, subject, &id, port, protocol, settings) };
             (id, Some(claim), hops.unwrap_or_default())
         }
     };
+    let plaintext = (stack.is_tls && stack.is_http).then(|| {
+        let own = ListenerId::new(FleetId::Shared, format!("{}/plaintext", name(subject)));
+        let overrides = claim.as_ref().map(|claim| claim.overrides.clone()).unwrap_or_default();
+        let plaintext = claim_of(object, subject, &own, port, PortProtocol::Http, settings);
+        ListenerClaim { plaintext_of: Some(id.clone()), overrides, ..plaintext }
+    });
     let trusts_forwarded = trusted_hops > 0;
     let (object, is_tls, is_http) = (subject.clone(), stack.is_tls, stack.is_http);
-    Some(Asked {
+    Some(RequestedListener {
         port,
-        bound: BoundListener { object, id, claim, port, is_tls, is_http, security, trusts_forwarded, binding },
+        bound: BoundListener {
+            object,
+            id,
+            claim,
+            plaintext,
+            port,
+            is_tls,
+            is_http,
+            security,
+            trusts_forwarded,
+            binding,
+        },
     })
+}
+
+/// The name of the listener that an object claims.
+fn name(subject: &ObjectRef) -> String {
+    format!("listener/{}/{}", subject.namespace, subject.name)
+}
+
+/// The claim of a listener for every host, without settings of its own.
+fn claim_of(
+    object: &emissary::Listener,
+    subject: &ObjectRef,
+    listener: &ListenerId,
+    port: u16,
+    protocol: PortProtocol,
+    settings: &Settings,
+) -> ListenerClaim {
+    ListenerClaim {
+        listener: listener.clone(),
+        address: settings.address,
+        port,
+        protocol,
+        host: Host::Any,
+        owner: None,
+        plaintext_of: None,
+        overrides: PortOverrides::default(),
+        precedence: precedence(&object.meta, 0),
+        origin: subject.at("spec.port"),
+    }
 }
 
 fn count(problems: &mut Problems<'_>, field: &str, value: &kinds::Checked<Option<i64>>, least: u32) -> Option<u32> {
@@ -266,7 +311,7 @@ pub fn translate(object: &emissary::Listener, view: &mut impl EmissaryView, sett
     }
     let mut translation = Translation::empty(subject.clone());
     if let Some(bound) = listeners.served(&subject).filter(|_| asked.is_some()) {
-        translation.listeners = bound.claim.iter().cloned().collect();
+        translation.listeners = bound.claim.iter().chain(&bound.plaintext).cloned().collect();
         if bound.is_http && !view.has_hosts() {
             default_host(object, bound, view, settings, &mut translation);
         }
@@ -296,22 +341,26 @@ fn default_host(
         translation.pending.push(translation.subject.clone());
     }
     let has_certificate = found.is_ok();
-    if bound.is_tls && !has_certificate {
-        return;
-    }
     let action = has_certificate.then_some(InsecureAction::Redirect(settings.https_port));
-    let (listener, exposure) = (bound.id.clone(), bound.exposure(action));
-    translation.hosts = vec![(listener.clone(), Host::Any)];
-    translation.selectors = Box::new([RouteSelector { listener, host: Host::Any, pool: POOL, labels: None, exposure }]);
-    if bound.is_tls {
-        translation.tls.push(TlsPiece {
-            listener: bound.id.clone(),
-            host: Host::Any,
-            mode: TlsMode::Http(Termination::new(CertificateRef::Secret(secret), settings.tls)),
-            fallback: None,
-            covers: Covers { depth: Depth::AnyLabels, every_route: false },
-            precedence: precedence(&object.meta, 0),
-            origin: translation.subject.at(""),
-        });
+    let mut selectors = Vec::new();
+    for Connections { listener, is_tls, exposure } in bound.connections(action) {
+        if is_tls && !has_certificate {
+            continue;
+        }
+        let (listener, host) = (listener.clone(), Host::Any);
+        translation.hosts.push((listener.clone(), host.clone()));
+        if is_tls {
+            translation.tls.push(TlsPiece {
+                listener: listener.clone(),
+                host: host.clone(),
+                mode: TlsMode::Http(Termination::new(CertificateRef::Secret(secret.clone()), settings.tls)),
+                fallback: None,
+                covers: Covers { depth: Depth::AnyLabels, every_route: false },
+                precedence: precedence(&object.meta, 0),
+                origin: translation.subject.at(""),
+            });
+        }
+        selectors.push(RouteSelector { listener, host, pool: POOL, labels: None, exposure });
     }
+    translation.selectors = selectors.into();
 }

@@ -37,6 +37,8 @@ pub struct BoundListener {
     pub id: ListenerId,
     /// What it asks for, if it is not one of the shared fleet's own.
     pub claim: Option<ListenerClaim>,
+    /// What it asks for the plaintext connections of its port, if it is for HTTP over TLS.
+    pub plaintext: Option<ListenerClaim>,
     /// Its port.
     pub port: u16,
     /// Whether its connections are TLS.
@@ -97,9 +99,38 @@ pub fn labels_of(meta: &Meta) -> Labels {
     Labels::new(good)
 }
 
+/// Connections of a Listener, either all or those with TLS or without, and what becomes of requests for a Host on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections<'l> {
+    /// The listener that has them.
+    pub listener: &'l ListenerId,
+    /// Whether they are TLS.
+    pub is_tls: bool,
+    /// What becomes of requests.
+    pub exposure: Exposure,
+}
+
 impl BoundListener {
-    /// What becomes of requests for a Host on connections of this Listener.
-    pub fn exposure(&self, action: Option<InsecureAction>) -> Exposure {
+    /// The connections that it takes, those with TLS first, for a Host that does this with insecure requests.
+    pub fn connections(&self, action: Option<InsecureAction>) -> impl Iterator<Item = Connections<'_>> {
+        let own = Connections { listener: &self.id, is_tls: self.is_tls, exposure: self.exposure(action) };
+        let exposure = self.plaintext_exposure(action);
+        let plaintext = self.plaintext.as_ref();
+        let plaintext = plaintext.map(|claim| Connections { listener: &claim.listener, is_tls: false, exposure });
+        std::iter::once(own).chain(plaintext)
+    }
+
+    /// What becomes of requests on plaintext connections to a port for TLS: they are not secure, whatever the model says, unless a
+    /// proxy in front that is believed says so.
+    fn plaintext_exposure(&self, action: Option<InsecureAction>) -> Exposure {
+        let Some(action) = action else { return Exposure::All };
+        match self.security {
+            Security::Forwarded if self.trusts_forwarded => Exposure::Forwarded(action),
+            Security::Forwarded | Security::Secure | Security::Insecure => Exposure::Insecure(action),
+        }
+    }
+
+    fn exposure(&self, action: Option<InsecureAction>) -> Exposure {
         let Some(action) = action else { return Exposure::All };
         match (self.security, self.is_tls) {
             (Security::Secure, _) => Exposure::All,
@@ -126,8 +157,12 @@ impl Listeners {
             let subject = ObjectRef::new(kind::LISTENER, object.meta.namespace.clone(), object.meta.name.clone());
             // What is wrong with one that cannot be read is told where it is translated.
             let Some(mut asked) = listener::read(object, &subject, settings).asked else { continue };
-            if let Some(claim) = asked.bound.claim.as_mut().filter(|_| asked.bound.is_http) {
+            let BoundListener { claim, plaintext, is_http, .. } = &mut asked.bound;
+            if let Some(claim) = claim.as_mut().filter(|_| *is_http) {
                 claim.overrides.http = http.cloned();
+                plaintext.iter_mut().for_each(|plaintext| plaintext.overrides.http = http.cloned());
+                let believes_peers = http.and_then(|http| http.believes_peers).unwrap_or_default();
+                asked.bound.trusts_forwarded |= believes_peers;
             }
             let refused = match ports.get(&asked.port) {
                 Some(first) => Some(format!(

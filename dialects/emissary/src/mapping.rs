@@ -32,12 +32,13 @@ use std::sync::Arc;
 pub fn translate(object: &Mapping, view: &mut impl EmissaryView, settings: &Settings) -> Translation {
     let subject = ObjectRef::new(kind::MAPPING, object.meta.namespace.clone(), object.meta.name.clone());
     let mut problems = Problems::new(&subject);
+    problems.refuse_foreign(&object.meta, settings);
     let defaults = view.mapping_defaults();
     let mut work = Work { object, view, settings, defaults, problems: &mut problems, is_pending: false };
     let matched = matches::read(&mut work);
     let made = made(&mut work);
     let is_pending = work.is_pending;
-    let on_equal = on_equal(object, &mut problems);
+    let on_equal = on_equal(object, &mut problems, settings);
     let is_refused = problems.is_refused();
     let shared = matched.map(|Matched { path, conditions, hosts, lengths }| {
         let (action, policy) = match made {
@@ -93,6 +94,7 @@ fn made(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<(Action, Policy)> 
         let why = "At most one of host_redirect and shadow may be set; ignoring host_redirect";
         work.problems.no_effect("host_redirect", why);
     }
+    authorization::tell_closed(work);
     let policy = headers::policy(work);
     let global_limit = labels::read(work);
     if is_redirect && !is_shadow {
@@ -117,7 +119,7 @@ fn precedence(object: &Mapping) -> i32 {
 }
 
 /// Its share of requests that others match, too.
-fn on_equal(object: &Mapping, problems: &mut Problems<'_>) -> OnEqual {
+fn on_equal(object: &Mapping, problems: &mut Problems<'_>, settings: &Settings) -> OnEqual {
     let _told = problems.optional("precedence", &object.spec.precedence);
     let weight = problems.optional("weight", &object.spec.weight).copied();
     let percent = weight.map(|weight| u8::try_from(weight).ok().filter(|weight| *weight <= 100));
@@ -126,7 +128,8 @@ fn on_equal(object: &Mapping, problems: &mut Problems<'_>) -> OnEqual {
         problems.refuse(Problem::new(Code::MappingWeight, "weight", why));
     }
     if problems.optional("shadow", &object.spec.shadow).copied().unwrap_or_default() {
-        return OnEqual::Mirror { percent: percent.flatten().unwrap_or(100), messages: &MESSAGES };
+        let percent = percent.flatten().unwrap_or(100);
+        return OnEqual::Mirror { percent, across_namespaces: settings.cross_namespace, messages: &MESSAGES };
     }
     let share = match percent {
         None => Share::Rest,

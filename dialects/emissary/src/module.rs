@@ -2,8 +2,12 @@
 //!
 //! Each reader takes a part ([`MappingDefaults`], [`ClientDefaults`], settings of HTTP), so that an edit reaches whom it concerns.
 
+mod access_log;
 pub mod clients;
+mod grpc_stats;
 pub mod http;
+mod runtime_flags;
+pub mod scripts;
 mod unserved;
 
 use crate::{
@@ -19,7 +23,7 @@ use kinds::{
     kind,
 };
 use model::{Code, ObjectRef, Translation, listener::HttpOverrides};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The Module `ambassador` that is in effect, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +61,19 @@ impl ModuleInEffect {
         clients::read(&self.settings, &mut Problems::of_module(&self.object))
     }
 
+    /// The script that is run for requests of Mappings, if one is.
+    pub fn script(&self, settings: &Settings) -> Option<Arc<str>> {
+        match scripts::read(&self.object, &self.settings, settings) {
+            scripts::Read::Run(script) => Some(script),
+            scripts::Read::None | scripts::Read::Ignored | scripts::Read::Refused(_) => None,
+        }
+    }
+
+    /// Runtime values of proxies.
+    pub fn runtime_flags(&self, settings: &Settings) -> BTreeMap<Arc<str>, Arc<str>> {
+        runtime_flags::read(&self.settings, settings, &mut Problems::of_module(&self.object))
+    }
+
     /// What Listeners with ports of their own take from it.
     pub fn http(&self) -> Option<Arc<HttpOverrides>> {
         http::combined(http::read(&self.settings, &mut Problems::of_module(&self.object)))
@@ -81,7 +98,7 @@ pub fn translate(
     }
     let mut verdicts = problems.into_verdicts();
     if let Some(other) = older {
-        let why = format!("{other} is older and in effect");
+        let why = format!("{other} comes first and is in effect");
         let verdict = model::Verdict::new(Code::EmissaryOlderHolds, subject.at(""), why);
         verdicts.push(verdict.related_to(other.at("")));
     }
@@ -105,7 +122,9 @@ fn tell(
         let instead = instead.map(|instead| format!("; use {instead}")).unwrap_or_default();
         problems.tell(Problem::new(Code::EmissaryDeadKey, key, format!("`{key}` has no effect{instead}")));
     }
-    unserved::tell(written, settings, problems);
+    unserved::tell(written, problems);
+    scripts::tell(subject, written, settings, problems);
+    runtime_flags::read(written, settings, problems);
     defaults::read(subject, written, settings, problems);
     clients::read(written, problems);
     let keys = http::read(written, problems);
@@ -130,6 +149,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
+    use crate::Scripts;
     use serde_json::json;
 
     fn module(namespace: &str, name: &str, created: &str, config: serde_json::Value) -> Arc<Module> {
@@ -167,7 +187,7 @@ mod tests {
             told(&old, found.as_ref()),
             ["SES9002 spec.config.use_proxy_proto: `use_proxy_proto` has no effect; use `protocolStack` of a Listener",]
         );
-        assert_eq!(told(&new, found.as_ref()), ["SES9003 : Module b/ambassador is older and in effect"]);
+        assert_eq!(told(&new, found.as_ref()), ["SES9003 : Module b/ambassador comes first and is in effect"]);
         assert_eq!(
             told(&other, found.as_ref()),
             ["SES9001 metadata.name: a Module `statsd` has no effect; settings are in the Module `ambassador`"]
@@ -200,8 +220,18 @@ mod tests {
         }
         let scripts = module("a", "ambassador", "2026-01-01T00:00:00Z", json!({ "lua_scripts": "x" }));
         let found = in_effect([&*scripts].into_iter()).unwrap();
-        let ignoring = Settings { ignore_scripts: true, ..settings };
-        assert_eq!(found.mapping_defaults(&ignoring).closed, None);
+        let with =
+            |scripts: Scripts, namespace: &str| Settings { scripts, namespace: namespace.into(), ..settings.clone() };
+        for (settings, closes, is_run) in [
+            (with(Scripts::Refuse, "a"), true, false),
+            (with(Scripts::Ignore, "b"), false, false),
+            (with(Scripts::Run, "b"), true, false),
+            (with(Scripts::Run, "a"), false, true),
+        ] {
+            let defaults = found.mapping_defaults(&settings);
+            assert_eq!((defaults.closed.is_some(), defaults.runs_script), (closes, is_run), "{settings:?}");
+            assert_eq!(found.script(&settings).as_deref(), is_run.then_some("x"));
+        }
         assert_eq!(told(&scripts, Some(&found)).len(), 1);
     }
 
@@ -212,7 +242,7 @@ mod tests {
             "circuit_breakers": [{ "max_requests": -1 }], "load_balancer": { "policy": "ring_hash" }, "keepalive": { "probes": 0 },
             "defaults": { "httpmapping": { "add_request_headers": { "x y": { "value": "a" } } } }, "server_name": "a\r\nb",
             "gzip": { "memory_level": 10, "compression_level": "HARD" }, "buffer": { "max_request_bytes": 0 }, "max_request_headers_kb": 0,
-            "forward_client_cert_details": "ALWAYS_FORWARD_ONLY", "headers_with_underscores_action": "PERHAPS",
+            "forward_client_cert_details": "PERHAPS", "headers_with_underscores_action": "PERHAPS",
         });
         let written = module("a", "ambassador", "2026-01-01T00:00:00Z", config);
         let found = in_effect([&*written].into_iter()).unwrap();

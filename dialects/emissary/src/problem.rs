@@ -1,8 +1,12 @@
 //! What is wrong with an object: collected field by field, so that all of it is told at once.
 
-use kinds::Checked;
+use crate::Settings;
+use kinds::{Checked, Meta};
 use model::{Code, FieldPath, ObjectRef, Verdict, VerdictList};
-use resolve::Rejection;
+use resolve::{ForeignProtection, Rejection, annotation::foreign};
+
+/// The domain of Emissary's own annotations.
+const OWN_DOMAIN: &str = "getambassador.io";
 
 /// Something that is wrong, and the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +87,18 @@ impl<'o> Problems<'o> {
     /// What a field refers to cannot be used, and the rest is served all the same.
     pub fn report(&mut self, field: &str, rejection: &Rejection) {
         self.verdicts.push(rejection.at(self.subject, self.base.field(field)));
+    }
+
+    /// Tells what the object asks of other ingress controllers; whether it is not served because that would protect it.
+    pub fn foreign(&mut self, meta: &Meta, settings: &Settings) -> bool {
+        let found = foreign::look_beside(meta, self.subject, Some(OWN_DOMAIN));
+        found.verdicts.into_iter().for_each(|verdict| self.verdicts.push(verdict));
+        found.protects && settings.foreign_protection == ForeignProtection::Refuse
+    }
+
+    /// The same, and the object is refused then.
+    pub fn refuse_foreign(&mut self, meta: &Meta, settings: &Settings) {
+        self.is_refused |= self.foreign(meta, settings);
     }
 
     /// The value of a field; one that cannot be read is told, and nothing is served in its place.

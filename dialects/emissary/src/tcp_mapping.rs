@@ -22,7 +22,7 @@ use model::{
     ClusterId, Code, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Timeout, Translation,
     cluster::{Backend, ClusterOverrides, DnsAddresses, DnsLookup},
     listener::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget},
-    route::{Depth, Precedence},
+    route::Depth,
     timeout::LONGEST,
     tls::{TcpProxy, TlsMode},
     translation::{Covers, TlsPiece},
@@ -100,6 +100,7 @@ fn member(
 ) -> Member {
     let spec = &object.spec;
     let code = Code::TcpMappingInvalid;
+    problems.refuse_foreign(&object.meta, settings);
     let mut reading = Reading { namespace: &object.meta.namespace, code, view, settings, problems, is_pending: false };
     let called = reading.service("service", &spec.service, Some(&spec.tls));
     resolver(spec, &mut reading);
@@ -142,6 +143,8 @@ fn resolver(spec: &TcpMappingSpec, reading: &mut Reading<'_, '_, impl EmissaryVi
     };
     let (own, sesame) = (reading.namespace, &*reading.settings.namespace);
     let found = reading.view.resolver(own, name).or_else(|| reading.view.resolver(sesame, name));
+    let is_open = reading.settings.cross_namespace;
+    let found = found.or_else(|| is_open.then(|| reading.view.any_resolver(name)).flatten());
     match (found, &**name) {
         (Some(crate::Resolver::Consul), _) | (None, "consul" | "consul-endpoint") => {
             reading.problems.unserved("resolver", "services in Consul are not served yet");
@@ -254,6 +257,7 @@ fn place(
         protocol: if is_tls { PortProtocol::Tls } else { PortProtocol::Tcp },
         host: Host::Any,
         owner: None,
+        plaintext_of: None,
         overrides: PortOverrides::default(),
         precedence: precedence(&object.meta, 0),
         origin: subject.at("spec.port"),
@@ -336,14 +340,13 @@ impl Group {
             }
             None => TcpProxy { termination: None, clients: None, clusters: Vec::new(), unavailable: 0, idle },
         };
-        let priority = i32::from(decrypted.is_hosts_owner);
         translation.tls.push(TlsPiece {
             listener,
             host,
             mode: TlsMode::Tcp(Arc::new(proxy)),
             fallback: None,
             covers: Covers { depth: Depth::AnyLabels, every_route: false },
-            precedence: Precedence { priority, ..by_age },
+            precedence: by_age,
             origin,
         });
     }

@@ -164,21 +164,25 @@ fn mapped(spec: &Value) -> Translation {
 fn what_a_request_becomes_follows_from_the_model_the_connection_and_the_proxies_in_front() {
     let redirect = InsecureAction::Redirect(None);
     let (insecure, forwarded) = (Exposure::Insecure(redirect), Exposure::Forwarded(redirect));
+    let all = Exposure::All;
     for (protocol, model, depth, expected) in [
-        ("HTTP", "XFP", 0, insecure),
-        ("HTTP", "XFP", 1, forwarded),
-        ("HTTP", "SECURE", 0, Exposure::All),
-        ("HTTP", "INSECURE", 0, insecure),
-        ("HTTPS", "XFP", 0, Exposure::All),
-        ("HTTPS", "XFP", 1, forwarded),
-        ("HTTPS", "SECURE", 1, Exposure::All),
-        ("HTTPS", "INSECURE", 0, insecure),
+        ("HTTP", "XFP", 0, vec![insecure]),
+        ("HTTP", "XFP", 1, vec![forwarded]),
+        ("HTTP", "SECURE", 0, vec![all]),
+        ("HTTP", "INSECURE", 0, vec![insecure]),
+        // Over TLS, and in plaintext on the same port.
+        ("HTTPS", "XFP", 0, vec![all, insecure]),
+        ("HTTPS", "XFP", 1, vec![forwarded, forwarded]),
+        ("HTTPS", "SECURE", 0, vec![all, insecure]),
+        ("HTTPS", "SECURE", 1, vec![all, insecure]),
+        ("HTTPS", "INSECURE", 0, vec![insecure, insecure]),
     ] {
         let spec = json!({ "port": 9000, "protocol": protocol, "securityModel": model, "l7Depth": depth });
         let listeners = Listeners::of([&*a_listener("a", &spec)], None, &settings());
         let bound = &listeners.served[0];
-        assert_eq!(bound.exposure(Some(redirect)), expected, "{protocol} {model} {depth}");
-        assert_eq!(bound.exposure(None), Exposure::All, "{protocol} {model} {depth}");
+        let exposures = |action| bound.connections(action).map(|it| it.exposure).collect::<Vec<_>>();
+        assert_eq!(exposures(Some(redirect)), expected, "{protocol} {model} {depth}");
+        assert_eq!(exposures(None), vec![all; expected.len()], "{protocol} {model} {depth}");
     }
 }
 
@@ -275,6 +279,7 @@ fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
         (json!({ "method": "(", "method_regex": true }), Code::MappingMatch, "method"),
         (json!({ "rewrite": "x" }), Code::MappingRewrite, "rewrite"),
         (json!({ "outlier_detection": {} }), Code::EmissaryNotServed, "outlier_detection"),
+        (json!({ "regex_headers": { "x-a": "(a|b)".repeat(64 * 1024 / 5) } }), Code::MappingMatch, "regex_headers.x-a"),
     ] {
         let translation = mapped(&spec);
         assert_eq!(told(&translation), [(code, format!("spec.{field}"))], "{spec}");
@@ -282,7 +287,12 @@ fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
         assert!(matches!(action, Action::DirectResponse(it) if it.status == 503), "{spec}: {action:?}");
     }
     // Without a path or a host nobody knows which requests are meant.
-    for (spec, field) in [(json!({ "prefix": "" }), "prefix"), (json!({ "hostname": "a.*.b" }), "hostname")] {
+    let long = "/(a|b)".repeat(64 * 1024 / 6);
+    for (spec, field) in [
+        (json!({ "prefix": "" }), "prefix"),
+        (json!({ "hostname": "a.*.b" }), "hostname"),
+        (json!({ "prefix": long, "prefix_regex": true }), "prefix"),
+    ] {
         let translation = mapped(&spec);
         assert!(translation.shared.is_empty(), "{spec}");
         assert_eq!(told(&translation)[0].1, format!("spec.{field}"), "{spec}");
@@ -306,16 +316,20 @@ fn requests_do_not_pass_an_authorization_service_unasked() {
 
 #[test]
 fn requests_do_not_pass_a_module_that_would_keep_them_away() {
-    let spec = json!({ "prefix": "/", "hostname": "*", "service": "web", "bypass_auth": true });
-    let object =
-        decoded::<Mapping>(kind::MAPPING, &json!({ "metadata": { "namespace": "ns", "name": "a" }, "spec": spec }));
-    let module = ObjectRef::new(kind::MODULE, "ns", "ambassador");
-    let closed = Some(Closed { module, key: "ip_deny", why: "it cannot be read".into() });
-    let defaults = Arc::new(MappingDefaults { closed, ..MappingDefaults::default() });
-    let mut view = Objects { defaults, ..Objects::default() };
-    let translation = mapping::translate(&object, &mut view, &settings());
-    let action = &translation.shared[0].routes[0].action;
-    assert!(matches!(action, Action::DirectResponse(_)), "{action:?}");
+    for spec in [
+        json!({ "prefix": "/", "hostname": "*", "service": "web", "bypass_auth": true }),
+        json!({ "prefix": "/", "hostname": "*", "service": "a.example.com", "host_redirect": true }),
+    ] {
+        let object =
+            decoded::<Mapping>(kind::MAPPING, &json!({ "metadata": { "namespace": "ns", "name": "a" }, "spec": spec }));
+        let module = ObjectRef::new(kind::MODULE, "ns", "ambassador");
+        let closed = Some(Closed { module, key: "ip_deny", why: "it cannot be read".into() });
+        let defaults = Arc::new(MappingDefaults { closed, ..MappingDefaults::default() });
+        let mut view = Objects { defaults, ..Objects::default() };
+        let translation = mapping::translate(&object, &mut view, &settings());
+        let action = &translation.shared[0].routes[0].action;
+        assert!(matches!(action, Action::DirectResponse(_)), "{action:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! In: the fields. Out: a [`Context`] in which every Secret may be used by whoever refers to it, or what is in the way. What asks more
 //! of a peer than is served is refused, so that nobody is asked less than an author says; what only chooses between good things is told.
 
-use crate::{EmissaryView, Problem, Problems, Settings};
+use crate::{EmissaryView, Problem, Problems, Settings, secret};
 use kinds::{
     Checked,
     emissary::{
@@ -17,7 +17,7 @@ use model::{
     Code, ObjectRef, Translation,
     cluster::LONGEST_SERVER_NAME,
     tls::{
-        TlsVersion, TlsVersions,
+        CIPHER_SUITES, CURVES, TlsParameters, TlsVersion, TlsVersions,
         client_validation::{ClientTrust, ClientValidation, ForwardedDetails, RevocationCheck},
     },
 };
@@ -27,6 +27,8 @@ use std::sync::Arc;
 /// Settings of TLS that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
+    /// The namespace with whose rights its Secrets are used.
+    pub namespace: Box<str>,
     /// The Secret with the certificate, if one is named.
     pub secret: Option<ObjectRef>,
     /// The Secret with the CA of the peer, if one is named.
@@ -35,8 +37,12 @@ pub struct Context {
     pub crl: Option<ObjectRef>,
     /// Whether a client must have a certificate.
     pub is_required: bool,
-    /// The versions.
+    /// The versions that clients may speak.
     pub versions: TlsVersions,
+    /// The versions that are spoken with services, if they are named.
+    pub upstream_versions: Option<TlsVersions>,
+    /// Ciphers, curves and protocols, as far as they are named.
+    pub parameters: Option<Arc<TlsParameters>>,
     /// The server name of connections to services.
     pub server_name: Option<Arc<str>>,
 }
@@ -49,6 +55,12 @@ impl Context {
         let trust = ClientTrust::Signed { ca, crl };
         Some(Arc::new(ClientValidation { trust, is_required: self.is_required, forward }))
     }
+
+    /// Ciphers and curves of connections to services. Their protocol follows from what is spoken.
+    pub fn upstream_parameters(&self) -> Option<Arc<TlsParameters>> {
+        let own = self.parameters.as_deref()?;
+        TlsParameters { alpn: Vec::new(), ..own.clone() }.shared()
+    }
 }
 
 /// The fields, wherever they stand.
@@ -60,9 +72,9 @@ struct Written<'a> {
     cert_required: bool,
     lowest: Option<&'a Word>,
     highest: Option<&'a Word>,
-    alpn: bool,
-    ciphers: bool,
-    curves: bool,
+    alpn: Option<&'a str>,
+    ciphers: &'a [Box<str>],
+    curves: &'a [Box<str>],
     redirect: bool,
     sni: Option<&'a str>,
     namespacing: bool,
@@ -79,7 +91,7 @@ impl<'a> Written<'a> {
         };
         let (secret, ca_secret) = (read("secret", &spec.secret), read("ca_secret", &spec.ca_secret));
         let (crl_secret, sni) = (read("crl_secret", &spec.crl_secret), read("sni", &spec.sni));
-        let alpn = read("alpn_protocols", &spec.alpn_protocols).is_some();
+        let alpn = read("alpn_protocols", &spec.alpn_protocols);
         let files = [
             ("cert_chain_file", read("cert_chain_file", &spec.cert_chain_file)),
             ("private_key_file", read("private_key_file", &spec.private_key_file)),
@@ -95,8 +107,8 @@ impl<'a> Written<'a> {
             lowest: problems.optional("min_tls_version", &spec.min_tls_version),
             highest: problems.optional("max_tls_version", &spec.max_tls_version),
             alpn,
-            ciphers: problems.optional("cipher_suites", &spec.cipher_suites).is_some(),
-            curves: problems.optional("ecdh_curves", &spec.ecdh_curves).is_some(),
+            ciphers: problems.optional("cipher_suites", &spec.cipher_suites).map(|list| &**list).unwrap_or_default(),
+            curves: problems.optional("ecdh_curves", &spec.ecdh_curves).map(|list| &**list).unwrap_or_default(),
             redirect: problems.optional("redirect_cleartext_from", &spec.redirect_cleartext_from).is_some(),
             sni,
             namespacing: problems
@@ -120,9 +132,9 @@ impl<'a> Written<'a> {
             cert_required: tls.cert_required.unwrap_or_default(),
             lowest: tls.min_tls_version.as_ref(),
             highest: tls.max_tls_version.as_ref(),
-            alpn: text(&tls.alpn_protocols).is_some(),
-            ciphers: tls.cipher_suites.is_some(),
-            curves: tls.ecdh_curves.is_some(),
+            alpn: text(&tls.alpn_protocols),
+            ciphers: tls.cipher_suites.as_deref().unwrap_or_default(),
+            curves: tls.ecdh_curves.as_deref().unwrap_or_default(),
             redirect: tls.redirect_cleartext_from.is_some(),
             sni: text(&tls.sni),
             namespacing,
@@ -159,8 +171,43 @@ pub fn read<'o>(
 pub fn translate(object: &TlsContext, view: &mut impl EmissaryView, settings: &Settings) -> Translation {
     let subject = ObjectRef::new(kind::TLS_CONTEXT, object.meta.namespace.clone(), object.meta.name.clone());
     let namespacing = view.client_defaults().secret_namespacing;
-    let (_, problems) = read(object, &subject, namespacing, settings);
+    let (context, mut problems) = read(object, &subject, namespacing, settings);
+    if let Some(context) = context {
+        secrets(&context, object, view, settings, &mut problems);
+    }
+    let terminates = object.spec.hosts.ok().and_then(Option::as_deref).is_some_and(|hosts| !hosts.is_empty());
+    if terminates && !view.has_hosts() && view.tcp_plan().groups.keys().all(|key| key.host.is_none()) {
+        let why = "No Hosts defined, but TLSContexts exist that terminate TLS: write a Host for each name";
+        problems.no_effect("hosts", why);
+    }
     Translation { verdicts: problems.into_verdicts(), ..Translation::empty(subject.clone()) }
+}
+
+/// Tells which of its Secrets cannot be used; whatever uses them is told, too.
+fn secrets(
+    context: &Context,
+    object: &TlsContext,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) {
+    let certificate = context.secret.as_ref().map_or(Ok(()), |id| {
+        secret::certificate(view, &context.namespace, id, settings).map_err(|no| {
+            let ObjectRef { namespace, name, .. } = id;
+            let what = format!(
+                "TLSContext {} found no certificate in secret {name} in namespace {namespace}, ignoring...",
+                object.meta.name
+            );
+            let why = format!("{what} {}", no.why).into();
+            ("secret", Rejection { why, ..no })
+        })
+    });
+    let others = trusted(context, view, settings);
+    for (field, no) in [certificate, others].into_iter().filter_map(Result::err) {
+        if no.code != Code::SecretPending {
+            problems.report(field, &no);
+        }
+    }
 }
 
 fn context(
@@ -184,33 +231,20 @@ fn context(
     if written.crl_secret.is_some() && written.ca_secret.is_none() {
         refuse(problems, "crl_secret", "a CRL has no effect without ca_secret");
     }
-    let ignored = [
-        ("alpn_protocols", written.alpn, "HTTP/2 and HTTP/1.1 are offered"),
-        ("cipher_suites", written.ciphers, "the settings of Sesame name the cipher suites"),
-        ("ecdh_curves", written.curves, "the settings of Sesame name the curves"),
-        ("redirect_cleartext_from", written.redirect, "the requestPolicy of a Host redirects"),
-    ];
-    for (field, _, why) in ignored.into_iter().filter(|(_, is_set, _)| *is_set) {
-        problems.no_effect(&at(field), why);
+    if written.redirect {
+        problems.no_effect(&at("redirect_cleartext_from"), "the requestPolicy of a Host redirects");
     }
-    let mut version = |field: &str, word: Option<&Word>| match word? {
-        Word::V1_2 => Some(TlsVersion::V1_2),
-        Word::V1_3 => Some(TlsVersion::V1_3),
-        Word::V1_0 | Word::V1_1 => {
-            problems.no_effect(&at(field), "TLS below 1.2 is not spoken; the lowest version is that of the settings");
-            None
-        }
-        Word::Unknown(word) => {
-            let why = format!("must be v1.0, v1.1, v1.2 or v1.3, not `{}`", word.escape_debug());
-            problems.refuse(Problem::new(Code::EmissaryTls, &at(field), why));
-            None
-        }
-    };
-    let lowest = version("min_tls_version", written.lowest).unwrap_or(settings.tls.lowest);
-    let is_below = matches!(written.highest, Some(Word::V1_0 | Word::V1_1));
-    let highest = version("max_tls_version", written.highest).unwrap_or(settings.tls.highest);
-    let versions = TlsVersions { lowest, highest }.within(settings.tls);
-    if versions.is_empty() || is_below {
+    let parameters = parameters(written, &at, problems);
+    let lowest = version(written.lowest, &at("min_tls_version"), problems);
+    let highest = version(written.highest, &at("max_tls_version"), problems);
+    if let Some(old) = lowest.filter(|lowest| *lowest < TlsVersion::V1_2) {
+        let why = format!("TLS {old} is spoken");
+        problems.tell(Problem::new(Code::EmissaryOldTls, &at("min_tls_version"), why));
+    }
+    let versions = within(lowest, highest, settings.tls);
+    let is_named = lowest.is_some() || highest.is_some();
+    let upstream_versions = is_named.then(|| within(lowest, highest, settings.upstream_tls));
+    if versions.is_empty() || upstream_versions.is_some_and(TlsVersions::is_empty) {
         refuse(problems, "max_tls_version", "no version is left that may be spoken");
     }
     if written.sni.is_some_and(|name| name.len() > LONGEST_SERVER_NAME) {
@@ -224,33 +258,89 @@ fn context(
         })
     };
     (!problems.is_refused()).then(|| Context {
+        namespace: namespace.into(),
         secret: secret(written.secret),
         ca: secret(written.ca_secret),
         crl: secret(written.crl_secret),
         is_required: written.cert_required,
         versions,
+        upstream_versions,
+        parameters: parameters.shared(),
         server_name: written.sni.map(Into::into),
     })
 }
 
-/// Whether a Secret may be used for an object of a namespace: one of its own, of Sesame's, or one that is delegated to it.
-pub(crate) fn user<'u>(id: &'u ObjectRef, user: &'u str, settings: &Settings) -> &'u str {
-    let is_open = settings.cross_namespace || *id.namespace == *settings.namespace;
-    if is_open { &id.namespace } else { user }
+fn version(word: Option<&Word>, field: &str, problems: &mut Problems<'_>) -> Option<TlsVersion> {
+    match word? {
+        Word::V1_0 => Some(TlsVersion::V1_0),
+        Word::V1_1 => Some(TlsVersion::V1_1),
+        Word::V1_2 => Some(TlsVersion::V1_2),
+        Word::V1_3 => Some(TlsVersion::V1_3),
+        Word::Unknown(word) => {
+            let why = format!("must be v1.0, v1.1, v1.2 or v1.3, not `{}`", word.escape_debug());
+            problems.refuse(Problem::new(Code::EmissaryTls, field, why));
+            None
+        }
+    }
+}
+
+/// The versions that are spoken where the settings allow these. What is below 1.2 must be named; an operator who asks for 1.3 is obeyed.
+fn within(lowest: Option<TlsVersion>, highest: Option<TlsVersion>, allowed: TlsVersions) -> TlsVersions {
+    let asked = TlsVersions { lowest: lowest.unwrap_or(allowed.lowest), highest: highest.unwrap_or(allowed.highest) };
+    let floor = if allowed.lowest <= TlsVersion::V1_2 { TlsVersion::V1_0 } else { allowed.lowest };
+    asked.within(TlsVersions { lowest: floor, ..allowed })
+}
+
+/// The longest name of an application protocol.
+const LONGEST_PROTOCOL: usize = 255;
+
+/// The most application protocols.
+const MOST_PROTOCOLS: usize = 16;
+
+/// Ciphers, curves and protocols; what Envoy does not know is refused on its field.
+fn parameters(written: &Written<'_>, at: &impl Fn(&str) -> String, problems: &mut Problems<'_>) -> TlsParameters {
+    let mut known = |field: &str, names: &[Box<str>], words: &[&str]| {
+        let mut found: Vec<Arc<str>> = Vec::new();
+        for name in names {
+            let name = name.trim();
+            if !words.contains(&name) {
+                let why = format!("`{}` is not known; one of {}", name.escape_debug(), words.join(", "));
+                problems.refuse(Problem::new(Code::EmissaryTls, &at(field), why));
+                break;
+            }
+            if !found.iter().any(|own| **own == *name) {
+                found.push(name.into());
+            }
+        }
+        found
+    };
+    let ciphers = known("cipher_suites", written.ciphers, &CIPHER_SUITES);
+    let curves = known("ecdh_curves", written.curves, &CURVES);
+    let alpn = written.alpn.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
+    let alpn: Vec<Arc<str>> = alpn.map(Into::into).collect();
+    let is_protocol =
+        |name: &Arc<str>| name.len() <= LONGEST_PROTOCOL && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if alpn.len() > MOST_PROTOCOLS || !alpn.iter().all(is_protocol) {
+        let why = format!(
+            "must be at most {MOST_PROTOCOLS} names of protocols with commas between them, each of at most {LONGEST_PROTOCOL} printable characters"
+        );
+        problems.refuse(Problem::new(Code::EmissaryTls, &at("alpn_protocols"), why));
+    }
+    TlsParameters { ciphers, curves, alpn }
 }
 
 /// Whether the CA and the CRLs of a context can be had; the field of the one that cannot.
 pub(crate) fn trusted(
     context: &Context,
-    namespace: &str,
     view: &mut impl EmissaryView,
     settings: &Settings,
 ) -> Result<(), (&'static str, Rejection)> {
+    let user = &*context.namespace;
     if let Some(ca) = &context.ca {
-        resolve::trusted(view, user(ca, namespace, settings), ca).map_err(|no| ("ca_secret", no))?;
+        secret::trusted(view, user, ca, settings).map_err(|no| ("ca_secret", no))?;
     }
     if let Some(crl) = &context.crl {
-        resolve::revocation_lists(view, user(crl, namespace, settings), crl).map_err(|no| ("crl_secret", no))?;
+        secret::revocation_lists(view, user, crl, settings).map_err(|no| ("crl_secret", no))?;
     }
     Ok(())
 }

@@ -81,14 +81,19 @@ pub fn translate(class: &GatewayClass, view: &mut impl GatewayView, settings: &S
         Some(why) => {
             let at = subject.at("spec.parametersRef");
             verdicts.push(Verdict::new(Code::GatewayParameters, at, why.as_str()));
-            conditions::new(conditions::ACCEPTED, Truth::False, "InvalidParameters", why)
+            conditions::refused(conditions::ACCEPTED, "InvalidParameters", Code::GatewayParameters, why)
         }
     };
     let version = supported_version(view);
     if let Some(other) = version.as_ref().filter(|version| version.status == Truth::False) {
         verdicts.push(Verdict::new(Code::GatewayApiVersion, subject.at(""), other.message.as_str()));
     }
-    let features = features::SUPPORTED.iter().map(|name| StatusValue::Record(vec![("name", StatusValue::text(*name))]));
+    let version = version.map(|version| match version.status {
+        Truth::False => Condition { message: conditions::coded(Code::GatewayApiVersion, &version.message), ..version },
+        _ => version,
+    });
+    let features =
+        features::of(&settings.disabled).map(|name| StatusValue::Record(vec![("name", StatusValue::text(name))]));
     let object = Scope {
         values: vec![("supportedFeatures", StatusValue::List(features.collect()))],
         conditions: std::iter::once(accepted).chain(version).collect(),

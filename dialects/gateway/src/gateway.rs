@@ -2,6 +2,7 @@
 
 pub mod backend_certificate;
 pub(crate) mod clients;
+mod overlap;
 pub mod pieces;
 pub mod tls;
 
@@ -15,12 +16,12 @@ use model::{
     translation::PendingPart,
 };
 use pieces::Pieces;
-use resolve::Rejection;
+use resolve::{Rejection, annotation::foreign};
 use std::net::IpAddr;
 
 /// Why nothing of a Gateway is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct NotAccepted {
     /// The reason of the condition `Accepted`.
     pub reason: &'static str,
     /// The row of the table of codes.
@@ -31,9 +32,31 @@ pub struct Refusal {
     pub why: String,
 }
 
+/// Why a reference of a listener is not resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// The reason of the condition `ResolvedRefs`.
+    pub reason: &'static str,
+    /// The row of the table of codes.
+    pub code: Code,
+    /// This very case.
+    pub why: String,
+}
+
+/// The Gateway, by name.
+fn subject(gateway: &Gateway) -> ObjectRef {
+    ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone())
+}
+
 /// Why nothing of a Gateway is served, if so.
-pub fn refusal(gateway: &Gateway, view: &mut impl GatewayView) -> Option<Refusal> {
-    let refuse = |reason, code, field: &str, why: String| Some(Refusal { reason, code, field: field.to_owned(), why });
+pub fn refusal(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings) -> Option<NotAccepted> {
+    let told = foreign::look(&gateway.meta, &subject(gateway)).verdicts;
+    if let Some(Verdict { code, origin, message, .. }) = crate::unprotected(&told, settings) {
+        let (field, why) = (origin.field.to_string(), message.to_string());
+        return Some(NotAccepted { reason: "Invalid", code: *code, field, why });
+    }
+    let refuse =
+        |reason, code, field: &str, why: String| Some(NotAccepted { reason, code, field: field.to_owned(), why });
     let class = gateway.spec.gateway_class_name.ok().and_then(|name| view.class(name.as_deref()?));
     if let Some(why) = class.and_then(|class| class::refused(&class)) {
         let why = format!("the GatewayClass is not accepted: {why}");
@@ -72,13 +95,16 @@ pub fn refusal(gateway: &Gateway, view: &mut impl GatewayView) -> Option<Refusal
 
 /// What a Gateway asks for; nothing if it is not ours.
 pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
-    let subject = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
+    let subject = subject(gateway);
     let Some(listeners) = view.listeners(&subject) else {
         return not_ours(class::other(gateway, &subject, view, settings), settings);
     };
     let mut verdicts = VerdictList::default();
-    let refusal = refusal(gateway, view);
-    if let Some(Refusal { code, field, why, .. }) = &refusal {
+    // What refuses a Gateway for its annotations is among them.
+    verdicts.extend(foreign::look(&gateway.meta, &subject).verdicts);
+    let refusal = refusal(gateway, view, settings);
+    if let Some(NotAccepted { code, field, why, .. }) = refusal.as_ref().filter(|it| it.code != Code::ForeignProtection)
+    {
         verdicts.push(Verdict::new(*code, subject.at(field.as_str()), why.as_str()));
     }
     unsupported(gateway, &subject, settings, &mut verdicts);
@@ -150,29 +176,29 @@ fn unusable_address(gateway: &Gateway, settings: &Settings) -> Option<(usize, St
 
 /// Fields that are read and have no effect.
 fn unsupported(gateway: &Gateway, subject: &ObjectRef, settings: &Settings, verdicts: &mut VerdictList) {
-    let mut tell = |field: &str, why: &str| {
+    let mut report = |field: &str, why: &str| {
         verdicts.push(Verdict::new(Code::GatewayUnsupported, subject.at(field), why));
     };
     if fleet::of(gateway, settings) == FleetId::Shared
         && let Some(Some(infrastructure)) = gateway.spec.infrastructure.ok()
         && !(infrastructure.labels.is_empty() && infrastructure.annotations.is_empty())
     {
-        tell(
+        report(
             "spec.infrastructure",
             "nothing is created for a Gateway whose proxies are shared, so there is nothing to label",
         );
     }
     if !matches!(gateway.spec.default_scope.get(), Ok(None)) {
-        tell("spec.defaultScope", "default Gateways are not supported: only routes that name it as a parent attach");
+        report("spec.defaultScope", "default Gateways are not supported: only routes that name it as a parent attach");
     }
     if let Some(fault) = gateway.spec.allowed_listeners.fault() {
-        tell("spec.allowedListeners", &format!("{}; no ListenerSet may attach", fault.why));
+        report("spec.allowedListeners", &format!("{}; no ListenerSet may attach", fault.why));
     }
 }
 
 fn conditions_of(
     gateway: &Gateway,
-    refusal: Option<&Refusal>,
+    refusal: Option<&NotAccepted>,
     unusable_address: Option<String>,
     certificate: Option<&BackendCertificate>,
     pieces: &Pieces,
@@ -180,13 +206,15 @@ fn conditions_of(
     let Pieces { all, accepted, usable, unresolved, .. } = *pieces;
     let not_valid = format!("{} of {all} listeners are not valid; the status of each says why.", all - accepted);
     let is_accepted = match refusal {
-        Some(Refusal { reason, why, .. }) => conditions::new(ACCEPTED, Truth::False, reason, why.as_str()),
+        Some(NotAccepted { reason, code, why, .. }) => conditions::refused(ACCEPTED, reason, *code, why),
         None if accepted == all && all > 0 => conditions::accepted("All listeners are valid."),
-        None if all == 0 => conditions::new(ACCEPTED, Truth::False, "Invalid", "The Gateway has no listeners."),
+        None if all == 0 => {
+            conditions::refused(ACCEPTED, "Invalid", Code::GatewayListener, "The Gateway has no listeners.")
+        }
         None => conditions::new(ACCEPTED, (accepted > 0).into(), "ListenersNotValid", not_valid.as_str()),
     };
     let resolved = match certificate.and_then(BackendCertificate::unusable) {
-        Some(unusable) => conditions::new(RESOLVED_REFS, Truth::False, unusable.reason, &*unusable.why),
+        Some(unusable) => conditions::refused(RESOLVED_REFS, unusable.reason, unusable.code, unusable.why.as_ref()),
         None if unresolved > 0 => {
             let why = format!("{unresolved} of {all} listeners have references that are not resolved.");
             conditions::new(RESOLVED_REFS, Truth::False, "ListenersNotResolved", why)
@@ -202,7 +230,7 @@ fn conditions_of(
         all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "No listener can be served."));
     } else if let Some(why) = unusable_address {
         let why = format!("{why}; listeners are served at the addresses of the proxies.");
-        all.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotUsable", why));
+        all.push(conditions::refused(PROGRAMMED, "AddressNotUsable", Code::GatewayAddress, why));
     }
     all
 }

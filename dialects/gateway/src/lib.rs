@@ -25,12 +25,13 @@ pub mod view;
 pub use listeners::{Listener, Listeners, Protocol};
 pub use view::GatewayView;
 
-use kinds::Meta;
+use kinds::{Kind, Meta};
 use model::{
-    ObjectRef, PortProtocol, Translation, Verdict,
+    Code, ObjectRef, PortProtocol, Translation, Verdict,
     route::{Dialect, Precedence, TieBreak},
     tls::TlsVersions,
 };
+use resolve::ForeignProtection;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Where another dialect has a route for the same requests, that of Gateway API is served.
@@ -64,6 +65,10 @@ pub struct Settings {
     pub tls: TlsVersions,
     /// Whether a listener whose Secret is not there gets a certificate that we sign ourselves: for work on one's own machine.
     pub self_signed: bool,
+    /// The kinds that the operator has switched off: none of their objects is read.
+    pub disabled: Vec<Kind>,
+    /// What is done with an object that asks another controller for protection.
+    pub foreign_protection: ForeignProtection,
     /// Whether it is told that an object is not ours, by its class or by its parents: where nobody else serves it.
     pub report_other_classes: bool,
 }
@@ -80,6 +85,8 @@ impl Default for Settings {
             own_ports: OwnPorts::default(),
             tls: TlsVersions::default(),
             self_signed: false,
+            disabled: Vec::new(),
+            foreign_protection: ForeignProtection::default(),
             report_other_classes: false,
         }
     }
@@ -139,6 +146,13 @@ impl Settings {
         };
         own.unwrap_or_else(|| self.ports.bound(port))
     }
+}
+
+/// Why an object is not served that asks another controller for protection: the first of what is told about its annotations
+/// ([`resolve::annotation::foreign::look`]). Nothing where it is served all the same.
+pub(crate) fn unprotected<'v>(told: &'v [Verdict], settings: &Settings) -> Option<&'v Verdict> {
+    let refuses = settings.foreign_protection == ForeignProtection::Refuse;
+    told.iter().find(|verdict| refuses && verdict.code == Code::ForeignProtection)
 }
 
 /// Which object wins where two are in each other's way: the older one.

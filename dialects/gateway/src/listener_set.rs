@@ -10,6 +10,7 @@ use model::{
     status::{Scope, StatusFacts, Truth},
     translation::Section,
 };
+use resolve::annotation::foreign;
 
 /// What a ListenerSet asks for; nothing if it is not ours.
 pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
@@ -26,18 +27,19 @@ pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Sett
     if !merged.allowed_sets.allow(&subject.namespace, view) {
         let why = format!("{gateway} allows no ListenerSets of namespace {}", subject.namespace);
         verdicts.push(Verdict::new(Code::ListenerSetNotAllowed, subject.at("spec.parentRef"), why.as_str()));
-        let refused =
-            [ACCEPTED, PROGRAMMED].map(|kind| conditions::new(kind, Truth::False, "NotAllowed", why.as_str()));
+        let code = Code::ListenerSetNotAllowed;
+        let refused = [ACCEPTED, PROGRAMMED].map(|kind| conditions::refused(kind, "NotAllowed", code, &why));
         let object = Scope { conditions: refused.into(), ..Scope::default() };
         return Some(crate::only_status(subject, StatusFacts { object, lists: Vec::new() }, verdicts));
     }
+    verdicts.extend(foreign::look(&set.meta, &subject).verdicts);
     let parent = view.gateway(&gateway)?;
     let own = merged.of(&subject);
     let pieces = pieces::of(&parent, &set.meta, &subject, &set.spec.listeners, own, view, settings);
     let (all, usable) = (pieces.all, pieces.usable);
     let why = format!("{} of {all} listeners are not valid; the status of each says why.", all - usable);
     let mut stated = vec![match &merged.refused {
-        Some(refusal) => conditions::new(ACCEPTED, Truth::False, "ParentNotAccepted", refusal.as_str()),
+        Some(why) => conditions::refused(ACCEPTED, "ParentNotAccepted", Code::GatewayListener, why),
         None if usable == all => conditions::accepted("All listeners are valid."),
         None => conditions::new(ACCEPTED, (usable > 0).into(), "ListenersNotValid", why.as_str()),
     }];

@@ -13,6 +13,7 @@ pub use namespaces::Namespaces;
 use crate::{GatewayView, Settings, fleet, gateway};
 use kinds::{Gateway, Kind, ListenerSet, kind};
 use model::{Code, FieldPath, Host, ListenerId, ObjectRef, Origin, PortProtocol, Verdict, translation::Section};
+use resolve::annotation::foreign;
 use std::sync::Arc;
 
 /// The most listeners of a Gateway, with those of its ListenerSets.
@@ -196,11 +197,16 @@ pub fn merge(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings
         if !allowed.allow(&owner.namespace, view) {
             continue;
         }
-        for listener in reader.all(&owner, &set.spec.listeners, listeners.len()) {
+        let told = foreign::look(&set.meta, &owner).verdicts;
+        let unprotected = crate::unprotected(&told, settings);
+        for mut listener in reader.all(&owner, &set.spec.listeners, listeners.len()) {
+            if let Some(verdict) = unprotected {
+                listener.refused.get_or_insert_with(|| Refused::value("", verdict.message.clone()));
+            }
             conflict::add(&mut listeners, listener);
         }
     }
-    let refused = gateway::refusal(gateway, view).map(|refusal| refusal.why);
+    let refused = gateway::refusal(gateway, view, settings).map(|refusal| refusal.why);
     if let Some(why) = &refused {
         let why = format!("the Gateway is not accepted: {why}");
         listeners.iter_mut().for_each(|listener| {

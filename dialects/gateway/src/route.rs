@@ -36,6 +36,7 @@ use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
     translation::{PendingPart, Section},
 };
+use resolve::annotation::foreign;
 use std::collections::BTreeSet;
 
 /// The reason of a value that is not valid or not supported.
@@ -68,6 +69,8 @@ pub(crate) struct Work<'a, V> {
     pub forbidden_parts: BTreeSet<FieldPath>,
     /// The Services that it refers to.
     pub services: BTreeSet<ObjectRef>,
+    /// Why nothing of it is served: it asks another controller for protection.
+    pub unprotected: Option<Rejection>,
 }
 
 impl<'a, V: GatewayView> Work<'a, V> {
@@ -89,7 +92,16 @@ impl<'a, V: GatewayView> Work<'a, V> {
             pending_parts,
             forbidden_parts,
             services,
+            unprotected: None,
         }
+    }
+
+    /// Tells what the annotations of the route ask another controller for.
+    pub fn look_at_annotations(&mut self) {
+        let told = foreign::look(self.meta, &self.subject).verdicts;
+        let first = crate::unprotected(&told, self.settings);
+        self.unprotected = first.map(|no| Rejection::new(no.code, no.origin.field.clone(), no.message.clone()));
+        self.verdicts.extend(told);
     }
 
     /// Tells something about a field.
@@ -117,7 +129,7 @@ impl<'a, V: GatewayView> Work<'a, V> {
     /// Leaves out a part of the route.
     pub fn drop_part(&mut self, part: Part, no: &Rejection) {
         self.report(no);
-        let dropped = format!("{}: {}: {}", part.dropped(), no.field, no.why);
+        let dropped = format!("{}: {}: {}: {}", part.dropped(), no.code, no.field, no.why);
         if self.dropped.len() < KEPT && !self.dropped.contains(&dropped) {
             self.dropped.push(dropped);
         }
@@ -126,7 +138,7 @@ impl<'a, V: GatewayView> Work<'a, V> {
     /// Notes a reference that is not resolved.
     pub fn unresolved(&mut self, reason: &'static str, no: &Rejection) {
         self.report(no);
-        let unresolved = (reason, format!("{}: {}", no.field, no.why));
+        let unresolved = (reason, format!("{}: {}: {}", no.code, no.field, no.why));
         if self.unresolved.len() < KEPT && !self.unresolved.contains(&unresolved) {
             self.unresolved.push(unresolved);
         }

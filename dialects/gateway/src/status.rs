@@ -9,7 +9,7 @@ pub mod conditions;
 use crate::fleet::{FleetState, OwnFleet};
 use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use model::{
-    Severity,
+    Code, Severity,
     status::{
         Acknowledgement, Address, Entry, ListLayout, ProxyState, Scope, StatusFacts, StatusInput, StatusKind,
         StatusLayout, StatusValue, Truth,
@@ -183,27 +183,48 @@ pub fn complete(facts: &StatusFacts, sets: Option<usize>, mut of: impl FnMut(&st
         facts.object.values.push(("attachedListenerSets", count(sets)));
     }
     let entries = facts.lists.iter_mut().filter(|(field, _)| *field == LISTENERS).flat_map(|(_, entries)| entries);
-    let (mut all, mut without_port) = (0, 0);
+    let (mut all, mut without_port, mut accepted, mut usable) = (0, 0, 0, 0);
     for entry in entries {
         let Outside { attached, has_port } = of(name(entry));
         entry.scope.values.push(("attachedRoutes", count(attached)));
         all += 1;
-        if !has_port && conditions::is_true(&entry.scope, ACCEPTED) {
-            without_port += 1;
-            let why = "Another listener has the port of the proxies, or Envoy needs it itself.";
-            conditions::replace(&mut entry.scope, conditions::new(ACCEPTED, Truth::False, "PortUnavailable", why));
-            conditions::replace(&mut entry.scope, conditions::new(PROGRAMMED, Truth::False, "Invalid", why));
+        if !conditions::is_true(&entry.scope, ACCEPTED) {
+            continue;
         }
+        if has_port {
+            accepted += 1;
+            usable += usize::from(is_usable(&entry.scope));
+            continue;
+        }
+        without_port += 1;
+        let code = Code::ListenerConflict;
+        let why = "Another listener has the port of the proxies, or Envoy needs it itself.";
+        conditions::replace(&mut entry.scope, conditions::refused(ACCEPTED, "PortUnavailable", code, why));
+        conditions::replace(&mut entry.scope, conditions::refused(PROGRAMMED, "Invalid", code, why));
     }
     if without_port > 0 && conditions::is_true(&facts.object, ACCEPTED) {
-        let why = format!("{without_port} of {all} listeners have no port.");
-        let accepted = Truth::from(without_port < all);
-        conditions::replace(&mut facts.object, conditions::new(ACCEPTED, accepted, "ListenersNotValid", why.clone()));
-        if without_port == all {
+        let why = conditions::coded(Code::ListenerConflict, format!("{without_port} of {all} listeners have no port."));
+        // A Gateway is accepted for the listeners that are valid, a ListenerSet for those that can be served.
+        let is_accepted = Truth::from(if sets.is_some() { accepted > 0 } else { usable > 0 });
+        let condition = conditions::new(ACCEPTED, is_accepted, "ListenersNotValid", why.clone());
+        conditions::replace(&mut facts.object, condition);
+        if usable == 0 {
             conditions::replace(&mut facts.object, conditions::new(PROGRAMMED, Truth::False, "Invalid", why));
         }
     }
     facts
+}
+
+/// Whether any listener of an object can be served and has its port: without one a ListenerSet is not accepted.
+pub fn has_usable_listener(facts: &StatusFacts, mut has_port: impl FnMut(&str) -> bool) -> bool {
+    let entries = facts.lists.iter().filter(|(field, _)| *field == LISTENERS).flat_map(|(_, entries)| entries);
+    let mut accepted = entries.filter(|entry| conditions::is_true(&entry.scope, ACCEPTED) && is_usable(&entry.scope));
+    accepted.any(|entry| has_port(name(entry)))
+}
+
+/// Whether nothing is in the way of programming a listener.
+fn is_usable(listener: &Scope) -> bool {
+    !listener.conditions.iter().any(|condition| condition.kind == PROGRAMMED && condition.status == Truth::False)
 }
 
 fn count(number: usize) -> StatusValue {

@@ -2,7 +2,11 @@
 //!
 //! In: the policies that name a Service. Out: for a port, the server name and how the backend's certificate is validated. A policy
 //! for the port comes before one for the whole Service, then the older one. A policy that is not valid is not passed over: its
-//! backends are not used at all. Of several references to CA certificates those that are resolved are trusted.
+//! backends are not used at all. Nor are ports without a policy beside one that names a port which is not there ([`target`]). Of several references to CA certificates those that are resolved are trusted.
+
+mod target;
+
+pub use target::{InEffect, TargetSection, in_effect, targets};
 
 use crate::{
     GatewayView, Settings,
@@ -11,7 +15,7 @@ use crate::{
 use kinds::{
     BackendTlsPolicy, Checked, List,
     gateway::{
-        backend_tls_policy::{PolicyTarget, SubjectAltName as AltName, SubjectAltNameType},
+        backend_tls_policy::{SubjectAltName as AltName, SubjectAltNameType},
         reference::LocalReference,
     },
     kind,
@@ -21,11 +25,12 @@ use model::{
     cluster::{CaBundle, SubjectAltName, TrustedCa, Validation},
     status::{
         Acknowledgement, AtomicList, Condition, Entry, ListLayout, Scope, StatusFacts, StatusKind, StatusLayout,
-        StatusValue, Truth,
+        StatusValue,
     },
 };
-use resolve::Rejection;
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
+use resolve::{Rejection, Service};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
+use target::WrongTarget;
 
 /// The most entries of the list of ancestors.
 const ANCESTORS: usize = 16;
@@ -62,106 +67,41 @@ pub struct UpstreamTls {
     pub validation: Validation,
 }
 
-/// What of a Service a policy is for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TargetSection {
-    /// A port, by its name.
-    Port(Box<str>),
-    /// All ports that no other policy is for.
-    Whole,
-    /// A port that cannot be read: any that no other policy is for by its name. The policy might protect it, so it is not used.
-    Unreadable,
-}
-
-impl TargetSection {
-    /// How a message goes on after the Service.
-    fn port(&self) -> String {
-        match self {
-            TargetSection::Port(name) => format!(", port {name}"),
-            TargetSection::Whole | TargetSection::Unreadable => String::new(),
-        }
-    }
-}
-
 /// The TLS of a port of a Service, if a policy asks for it.
-pub fn of_port(view: &mut impl GatewayView, service: &ObjectRef, port: &str) -> Result<Option<UpstreamTls>, Rejection> {
+pub fn of_port(view: &mut impl GatewayView, service: &Service, port: &str) -> Result<Option<UpstreamTls>, Rejection> {
     let no = |code, policy: &ObjectRef, why: &str| {
         Rejection::new(code, format!("BackendTLSPolicy {}/{}: {why}", policy.namespace, policy.name))
     };
+    let mut policies =
+        view.policies_in_effect(&ObjectRef::new(kind::SERVICE, service.namespace.clone(), service.name.clone()));
     let own = match port {
         "" => None,
-        port => view.policy_in_effect(service, &TargetSection::Port(port.into())),
+        port => policies.remove(&TargetSection::Port(port.into())),
     };
     if own.is_none()
-        && let Some(policy) = view.policy_in_effect(service, &TargetSection::Unreadable)
+        && let Some(policy) = policies.get(&TargetSection::Unreadable)
     {
-        return Err(no(Code::GatewayTlsPolicy, &policy, "a targetRef cannot be read, and may be for the port"));
+        return Err(no(Code::GatewayTlsPolicy, policy, "a targetRef cannot be read, and may be for the port"));
     }
-    let Some(id) = own.or_else(|| view.policy_in_effect(service, &TargetSection::Whole)) else { return Ok(None) };
+    let Some(id) = own.or_else(|| policies.remove(&TargetSection::Whole)) else {
+        return match target::misplaced(&policies, service) {
+            None => Ok(None),
+            Some((name, policy)) => {
+                let why = format!("the Service has no port named {name}, and the policy may be for this one");
+                Err(no(Code::GatewayTlsPolicyTarget, policy, &why))
+            }
+        };
+    };
     let Some(policy) = view.tls_policy(&id) else { return Ok(None) };
     match read(&policy, view) {
         (Some(tls), _) => Ok(Some(tls)),
         (None, invalid) => {
-            let is_pending = invalid.iter().all(|invalid| invalid.is_pending);
-            let code = if is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
-            Err(no(code, &id, invalid.first().map_or("", |invalid| &invalid.why)))
+            // What has not been read yet comes last.
+            let (code, why) =
+                invalid.first().map_or((Code::GatewayTlsPolicy, ""), |invalid| (invalid.code(), &invalid.why));
+            Err(no(code, &id, why))
         }
     }
-}
-
-/// The Services that a policy names, with what of each it is for.
-pub fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectRef, TargetSection)> {
-    policy.spec.target_refs.good().filter(|(_, target)| is_service(target)).map(|(_, target)| {
-        let service = ObjectRef::new(kind::SERVICE, policy.meta.namespace.clone(), &*target.name);
-        let is_read = target.group.ok().is_some() && target.kind.ok().is_some();
-        let section = match target.section_name.get() {
-            Ok(Some(name)) if is_read && !name.is_empty() => TargetSection::Port(name.clone()),
-            Ok(_) if is_read => TargetSection::Whole,
-            _ => TargetSection::Unreadable,
-        };
-        (service, section)
-    })
-}
-
-/// Whether a target is a Service, as far as it can be read.
-fn is_service(target: &PolicyTarget) -> bool {
-    target.group.ok().is_none_or(|group| **group == *kind::SERVICE.group())
-        && target.kind.ok().is_none_or(|kind| **kind == *kind::SERVICE.name())
-}
-
-/// What is wrong with the targets: the field and the case of each.
-fn wrong_targets(policy: &BackendTlsPolicy) -> Vec<(String, String)> {
-    let mut wrong: Vec<_> =
-        policy.spec.target_refs.faults().map(|fault| (fault.path.to_string(), fault.why.to_string())).collect();
-    for (index, target) in policy.spec.target_refs.good() {
-        let faults = [target.group.fault(), target.kind.fault(), target.section_name.fault()];
-        let faults = faults.into_iter().flatten().map(|fault| (fault.path.to_string(), fault.why.to_string()));
-        wrong.extend(faults);
-        if !is_service(target) {
-            let why = format!("{} is not a Service", target.name);
-            wrong.push((format!("spec.targetRefs[{index}]"), why));
-        }
-    }
-    wrong
-}
-
-/// The policy that is in effect for each section of a Service: the oldest of those that name it.
-pub fn in_effect<'p>(
-    service: &ObjectRef,
-    policies: impl IntoIterator<Item = &'p Arc<BackendTlsPolicy>>,
-) -> BTreeMap<TargetSection, ObjectRef> {
-    let mut found: BTreeMap<TargetSection, &BackendTlsPolicy> = BTreeMap::new();
-    let age =
-        |policy: &BackendTlsPolicy| (policy.meta.created, policy.meta.namespace.clone(), policy.meta.name.clone());
-    for policy in policies {
-        for (_, section) in targets(policy).filter(|(target, _)| target == service) {
-            let in_effect = found.entry(section).or_insert(policy);
-            if age(policy) < age(in_effect) {
-                *in_effect = policy;
-            }
-        }
-    }
-    found.into_iter().map(|(section, policy)| (section, subject(policy))).collect()
 }
 
 /// The policy, by name.
@@ -182,6 +122,10 @@ struct Invalid {
 }
 
 impl Invalid {
+    fn code(&self) -> Code {
+        if self.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy }
+    }
+
     fn value(field: impl Into<Cow<'static, str>>, why: impl Into<String>) -> Self {
         Self { accepted: "Invalid", resolved: None, field: field.into(), why: why.into(), is_pending: false }
     }
@@ -321,16 +265,13 @@ fn resolved(
 pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, settings: &Settings) -> Translation {
     let subject = subject(policy);
     let mut verdicts = VerdictList::default();
-    let wrong = wrong_targets(policy);
-    for (field, why) in &wrong {
-        verdicts.push(Verdict::new(Code::GatewayTlsPolicy, subject.at(field.as_str()), why.as_str()));
-    }
+    let wrong = target::wrong(policy, view);
+    verdicts.extend(wrong.iter().map(|wrong| wrong.verdict(&subject)));
     let (tls, invalid) = read(policy, view);
     for invalid in &invalid {
-        let code = if invalid.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy };
-        verdicts.push(Verdict::new(code, subject.at(&*invalid.field), invalid.why.as_str()));
+        verdicts.push(Verdict::new(invalid.code(), subject.at(&*invalid.field), invalid.why.as_str()));
     }
-    let conflict = conflict(policy, view);
+    let conflict = target::conflict(policy, view);
     if let Some(why) = &conflict {
         verdicts.push(Verdict::new(Code::GatewayTlsPolicyConflict, subject.at("spec.targetRefs"), why.as_str()));
     }
@@ -340,49 +281,41 @@ pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, setting
     let scope = Scope { conditions, ..Scope::default() };
     let facts = StatusFacts { object: Scope::default(), lists: vec![("ancestors", vec![Entry { identity, scope }])] };
     let pending = if is_pending { vec![subject.clone()] } else { Vec::new() };
-    Translation { facts: Some(facts.into()), pending, verdicts: verdicts.into_sorted(), ..Translation::empty(subject) }
+    let configures: BTreeSet<_> = targets(policy).map(|(service, _)| service).collect();
+    Translation {
+        facts: Some(facts.into()),
+        configures: configures.into_iter().collect(),
+        pending,
+        verdicts: verdicts.into_sorted(),
+        ..Translation::empty(subject)
+    }
 }
 
 fn conditions_of(
     is_valid: bool,
     invalid: &[Invalid],
-    wrong_target: Option<&(String, String)>,
+    wrong_target: Option<&WrongTarget>,
     conflict: Option<String>,
 ) -> Vec<Condition> {
     let reason = invalid.first().filter(|_| !is_valid);
     let accepted = match (&conflict, reason, wrong_target) {
-        (Some(why), ..) => conditions::new(ACCEPTED, Truth::False, "Conflicted", why.as_str()),
+        (Some(why), ..) => conditions::refused(ACCEPTED, "Conflicted", Code::GatewayTlsPolicyConflict, why),
         (None, Some(first), _) => {
             let why: Vec<_> = invalid.iter().map(|invalid| format!("{}: {}", invalid.field, invalid.why)).collect();
-            conditions::new(ACCEPTED, Truth::False, first.accepted, why.join("; "))
+            conditions::refused(ACCEPTED, first.accepted, first.code(), why.join("; "))
         }
-        (None, None, Some((field, why))) => {
-            let why = format!("{field}: {why}; the policy is in effect for its other targets");
-            conditions::new(ACCEPTED, Truth::False, "Invalid", why)
+        (None, None, Some(wrong)) => {
+            let why = format!("{}; the policy is in effect for its other targets", wrong.text());
+            conditions::refused(ACCEPTED, wrong.reason, wrong.code, why)
         }
         (None, None, None) => conditions::accepted("The policy is in effect."),
     };
-    let unresolved = invalid.iter().find_map(|invalid| Some((invalid.resolved?, &*invalid.why)));
+    let unresolved = invalid.iter().find_map(|invalid| Some((invalid.resolved?, invalid)));
     let resolved = match unresolved {
-        Some((reason, why)) => conditions::new(RESOLVED_REFS, Truth::False, reason, why),
+        Some((reason, invalid)) => conditions::refused(RESOLVED_REFS, reason, invalid.code(), &invalid.why),
         None => conditions::resolved(),
     };
     vec![accepted, resolved]
-}
-
-/// Why another policy counts for all targets of this one, if so.
-fn conflict(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Option<String> {
-    let mut lost = None;
-    for (service, section) in targets(policy) {
-        match view.policy_in_effect(&service, &section) {
-            Some(other) if other.name != policy.meta.name => {
-                let why = format!("{service}{} has the older BackendTLSPolicy {}", section.port(), other.name);
-                lost.get_or_insert(why);
-            }
-            _ => return None,
-        }
-    }
-    lost
 }
 
 /// The facts of a policy for each Gateway whose routes use one of its Services.

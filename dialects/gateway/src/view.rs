@@ -3,7 +3,7 @@
 use crate::{
     Listener, Listeners,
     gateway::{backend_certificate::BackendCertificate, tls::ListenerTls},
-    tls_policy::TargetSection,
+    tls_policy::InEffect,
 };
 use kinds::{BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, ListenerSet, Namespace};
 use model::ObjectRef;
@@ -44,9 +44,8 @@ pub trait GatewayView: View {
     /// A namespace, for its labels.
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>>;
 
-    /// The BackendTLSPolicy that is in effect for exactly this section of a Service
-    /// ([`tls_policy::in_effect`](crate::tls_policy::in_effect)).
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef>;
+    /// The BackendTLSPolicies that are in effect for a Service, by section ([`tls_policy::in_effect`](crate::tls_policy::in_effect)).
+    fn policies_in_effect(&mut self, service: &ObjectRef) -> InEffect;
 
     /// A BackendTLSPolicy.
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>>;

@@ -14,8 +14,9 @@ use kinds::{
     kind,
 };
 use model::{
-    Code, FieldPath, HeaderName, ObjectRef, Timeout,
+    Code, FieldPath, HeaderName, MutableHeader, ObjectRef, Timeout,
     cluster::Extension,
+    header::HeaderError,
     route::{
         AuthCheck, AuthContext, AuthServer, Authorization, Path,
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
@@ -247,7 +248,15 @@ fn over_http(settings: Option<&HttpAuthorization>, field: &FieldPath) -> Result<
         .transpose()
         .map_err(|error| Rejection::new(Code::ProxyAuthSettings, field.field("pathPrefix"), error.to_string()))?;
     patterns(&settings.allowed_authorization_headers, &field.field("allowedAuthorizationHeaders"))?;
-    let upstream_headers = patterns(&settings.allowed_upstream_headers, &field.field("allowedUpstreamHeaders"))?;
+    let at = field.field("allowedUpstreamHeaders");
+    let upstream_headers = patterns(&settings.allowed_upstream_headers, &at)?;
+    for (index, pattern) in upstream_headers.iter().enumerate() {
+        // Of those that a wider pattern has, the proxy passes none on.
+        if let HeaderNamePattern::Exact(name) = pattern {
+            let no = |error: HeaderError| Rejection::new(Code::ProxyAuthHeader, at.index(index), error.to_string());
+            MutableHeader::parse(name.as_str()).map_err(no)?;
+        }
+    }
     Ok(AuthProtocol::Http { path_prefix, upstream_headers })
 }
 

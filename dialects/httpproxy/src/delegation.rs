@@ -15,7 +15,7 @@ pub fn translate(kind: Kind, object: &TlsCertificateDelegation) -> Translation {
     }
     for (index, entry) in object.spec.delegations.good() {
         let why = match &*entry.target_namespaces {
-            [] => "names no namespace: nobody may use the Secret",
+            [] => "names no namespace: the Secret can be used from no namespace",
             [only] if **only == *"*" => continue,
             names if names.iter().any(|name| **name == *"*") => "`*` stands for all namespaces only where it is alone",
             _ => continue,

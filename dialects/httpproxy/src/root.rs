@@ -121,7 +121,7 @@ fn doors(
     whole: bool,
 ) -> TlsExposure {
     let tls::Secured { termination, mut fallback } = secured;
-    let tell = |work: &mut Work<'_, _>, name: &str, why: &str| {
+    let report = |work: &mut Work<'_, _>, name: &str, why: &str| {
         let field = FieldPath::from("spec.virtualhost.tls").field(name);
         work.report(root, Rejection::new(Code::ProxyIgnored, field, why));
     };
@@ -131,13 +131,13 @@ fn doors(
         termination => {
             if fallback.take().is_some() {
                 let why = "no effect together with tcpproxy: connections are routed by SNI";
-                tell(work, "enableFallbackCertificate", why);
+                report(work, "enableFallbackCertificate", why);
             }
             if !passed_on {
-                tell(work, "passthrough", "passthrough requires tcpproxy; TLS connections are closed");
+                report(work, "passthrough", "passthrough requires tcpproxy; TLS connections are closed");
             }
             let clusters = if passed_on { tcp::clusters(work, object, root) } else { Vec::new() };
-            let listed = ip_filter::of_connections(work.host.clients.as_ref(), &"spec.virtualhost".into());
+            let listed = ip_filter::of_connections(work.host.ip_filter.as_ref(), &"spec.virtualhost".into());
             // A host that is out of order as a whole may be so because of what protects it.
             let clusters = if whole && listed.is_ok() { clusters } else { Vec::new() };
             let clients = listed.unwrap_or_else(|no| {
@@ -229,9 +229,9 @@ fn host_policies(
     let field = FieldPath::from("spec.virtualhost");
     let mut nos = Vec::new();
     let clients = ip_filter::filter(&host.ip_allow, &host.ip_deny, &field);
-    gather(&mut nos, clients.map(|clients| work.host.clients = clients));
+    gather(&mut nos, clients.map(|clients| work.host.ip_filter = clients));
     let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
-    gather(&mut nos, limit.map(|limit| work.host.limit = limit.map(Arc::new)));
+    gather(&mut nos, limit.map(|limit| work.host.local_rate_limit = limit.map(Arc::new)));
     let said = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostLimit);
     let default = work.settings.global_rate_limits.as_ref().and_then(|limits| limits.default.as_ref());
     if matches!(said, Ok(Said::Nothing)) && default.is_some() {

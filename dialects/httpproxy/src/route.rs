@@ -105,12 +105,12 @@ fn done(
     let mut policy = Policy::default();
     let mut host = None;
     gather(&mut nos, headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)));
-    (policy.cors, policy.host_rate_limit) = (work.host.cors.clone(), work.host.limit.clone());
+    (policy.cors, policy.host_rate_limit) = (work.host.cors.clone(), work.host.local_rate_limit.clone());
     // A route's own lists stand in place of the host's.
     let clients = ip_filter::filter(&route.ip_allow, &route.ip_deny, &place.field);
-    gather(&mut nos, clients.map(|own| policy.clients = own.or_else(|| work.host.clients.clone())));
+    gather(&mut nos, clients.map(|own| policy.ip_filter = own.or_else(|| work.host.ip_filter.clone())));
     let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
-    gather(&mut nos, limit.map(|limit| policy.limit = limit));
+    gather(&mut nos, limit.map(|limit| policy.local_rate_limit = limit));
     gather(&mut nos, authorization::of_route(work, place, route).map(|found| policy.authorization = found));
     let global =
         rate_limit::global::policy(work, place.subject, &route.rate_limit_policy, &place.field, Code::ProxyLimit);

@@ -12,7 +12,7 @@ use model::{
 };
 use resolve::{Certificate, KnownExtension, Service};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, time::Duration};
 
 /// Objects by name; every Service is there.
 #[derive(Default)]
@@ -103,9 +103,15 @@ fn codes(translation: &Translation) -> Vec<Code> {
     translation.verdicts.iter().map(|verdict| verdict.code).collect()
 }
 
+/// The CPU time of this thread: what a bound of time is about, however busy the machine is.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
 #[test]
 fn a_thousand_children_in_a_row_and_side_by_side() {
-    let begun = Instant::now();
+    let begun = cpu_time();
     let mut deep = World::default().with("root", root(json!([{ "name": "c0" }])));
     for n in 0..1000 {
         let next = json!([{ "name": format!("c{}", n + 1), "conditions": [{ "prefix": "/x" }] }]);
@@ -122,12 +128,12 @@ fn a_thousand_children_in_a_row_and_side_by_side() {
     }
     let translation = wide.translation("root");
     assert_eq!((translation.routes.len(), translation.includes.len(), codes(&translation)), (1000, 1000, Vec::new()));
-    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    assert!(cpu_time() - begun < Duration::from_secs(20));
 }
 
 #[test]
 fn children_that_double_at_each_level_come_to_an_end() {
-    let begun = Instant::now();
+    let begun = cpu_time();
     let mut world = World::default().with("root", root(json!([{ "name": "c0" }])));
     for n in 0..40 {
         let name = format!("c{}", n + 1);
@@ -140,12 +146,12 @@ fn children_that_double_at_each_level_come_to_an_end() {
     let translation = world.with("c40", json!({ "routes": routes() })).translation("root");
     assert!(codes(&translation).contains(&Code::ProxyIncludeLimit));
     assert!(translation.routes.len() <= budget::ROUTES);
-    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    assert!(cpu_time() - begun < Duration::from_secs(20));
 }
 
 #[test]
 fn many_conditions_take_no_more_than_their_share_of_time() {
-    let begun = Instant::now();
+    let begun = cpu_time();
     let conditions: Vec<Value> =
         (0..1500).map(|n| json!({ "header": { "name": format!("x-{n}"), "exact": "a value" } })).collect();
     let spec = json!({
@@ -155,7 +161,7 @@ fn many_conditions_take_no_more_than_their_share_of_time() {
     assert!(spec.to_string().len() > 64 * 1024);
     let translation = World::default().with("root", spec).translation("root");
     assert_eq!(translation.routes[0].route.conditions.headers.len(), 1500);
-    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+    assert!(cpu_time() - begun < Duration::from_secs(10));
 }
 
 #[test]

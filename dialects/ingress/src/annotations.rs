@@ -55,7 +55,7 @@ impl Annotations {
     /// Reads them.
     pub fn read(meta: &Meta, subject: &ObjectRef, settings: &Settings, verdicts: &mut VerdictList) -> Self {
         let mut reader = Reader { meta, subject, verdicts };
-        reader.tell_unknown();
+        reader.report_unknown();
         Self {
             force_https: reader.flag(FORCE_HTTPS, Flag { absent: false, unreadable: true }),
             allow_http: reader.flag(ALLOW_HTTP, Flag { absent: true, unreadable: false }),
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Names under our prefixes that nobody knows.
-    fn tell_unknown(&mut self) {
+    fn report_unknown(&mut self) {
         for (name, _) in self.meta.annotations.iter() {
             let rest = annotation::PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
             if rest.is_some_and(|rest| !KNOWN.contains(&rest)) {

@@ -103,7 +103,7 @@ fn xds_server() -> Schema {
 
 fn ingress() -> Schema {
     object(
-        "What holds for Ingresses and HTTPProxies.",
+        "Settings of Ingresses and HTTPProxies.",
         [
             opt("classNames", list("The classes that are served.", text(""))),
             opt("statusAddress", text("The addresses in their status, separated by commas.")),
@@ -112,12 +112,12 @@ fn ingress() -> Schema {
 }
 
 fn gateway() -> Schema {
-    object("What holds for Gateways.", [req("gatewayRef", reference("The Gateway of the shared fleet."))])
+    object("Settings of Gateway API.", [req("gatewayRef", reference("The Gateway of the shared fleet."))])
 }
 
 fn http_proxies() -> Schema {
     object(
-        "What holds for HTTPProxies.",
+        "Settings of HTTPProxies.",
         [
             opt("disablePermitInsecure", flag("permitInsecure has no effect.")),
             opt("rootNamespaces", list("The namespaces of roots; all if absent.", text(""))),

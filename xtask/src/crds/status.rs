@@ -35,7 +35,7 @@ pub fn conditions() -> Schema {
 fn finding() -> Vec<super::schema::Field> {
     vec![
         req("type", text("Type of the condition or finding.").max_length(316).pattern(TYPE)),
-        req("status", choice("Whether it holds: True, False or Unknown.", &["True", "False", "Unknown"])),
+        req("status", choice("Status of the condition: True, False or Unknown.", &["True", "False", "Unknown"])),
         req("reason", text("Reason in CamelCase, for programs.").min_length(1).max_length(1024).pattern(REASON)),
         req("message", text("Reason in words, for people.").max_length(32768)),
     ]

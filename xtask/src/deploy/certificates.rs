@@ -17,7 +17,7 @@ pub fn documents() -> Vec<Document> {
 }
 
 fn account() -> Document {
-    let comment = "A CA that nobody keeps the key of, one certificate for the server and one for the proxies, in the Secrets\n\
+    let comment = "A CA whose key is discarded, one certificate for the server and one for the proxies, in the Secrets\n\
                    sesamecert and envoycert, and the key of the disk cache in sesame-cache-key. Secrets that are there are left\n\
                    alone; to renew the certificates run it again with --overwrite. Sesame and proxies take new ones without a\n\
                    restart.";

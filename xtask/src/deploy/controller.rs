@@ -67,7 +67,7 @@ fn pod() -> Vec<Field> {
     let mut pod = vec![
         field("serviceAccountName", setting("serviceAccount.name")),
         field("terminationGracePeriodSeconds", 30)
-            .about("Streams are told to go to another replica, and the lease is handed back."),
+            .about("Proxies reconnect to another replica, and the lease is released."),
         pull_secrets(),
     ];
     pod.extend(placement("controller.priorityClassName", "controller.nodeSelector", "controller.tolerations"));

@@ -109,23 +109,30 @@ fn template(ports: Vec<Item>, more: Vec<Field>) -> Node {
 
 fn bootstrap() -> Vec<Field> {
     let mut container = vec![field("name", "bootstrap")];
+    let mut command: Vec<Item> = [
+        "sesame",
+        "bootstrap",
+        "/bootstrap/envoy.json",
+        "--xds-address=sesame",
+        "--xds-port=8001",
+        "--resources-dir=/bootstrap/resources",
+        "--admin-address=/admin/admin.sock",
+        "--envoy-cafile=/certs/ca.crt",
+        "--envoy-cert-file=/certs/tls.crt",
+        "--envoy-key-file=/certs/tls.key",
+    ]
+    .into_iter()
+    .map(Item::from)
+    .collect();
+    for (flag, limit) in [
+        ("--overload-max-heap=", "envoy.overload.maxHeapBytes"),
+        ("--overload-downstream-max-conn=", "envoy.overload.maxConnections"),
+    ] {
+        command.push(Item::from(text(vec![flag.into(), Piece::Setting(limit)])).when(When::Set(limit)));
+    }
     container.extend(sesame_image());
     container.extend([
-        field(
-            "command",
-            words(&[
-                "sesame",
-                "bootstrap",
-                "/bootstrap/envoy.json",
-                "--xds-address=sesame",
-                "--xds-port=8001",
-                "--resources-dir=/bootstrap/resources",
-                "--admin-address=/admin/admin.sock",
-                "--envoy-cafile=/certs/ca.crt",
-                "--envoy-cert-file=/certs/tls.crt",
-                "--envoy-key-file=/certs/tls.key",
-            ]),
-        ),
+        field("command", list(command)),
         field("env", list(vec![variable("SESAME_NAMESPACE", "metadata.namespace")])),
         small(),
         security(),
@@ -157,7 +164,7 @@ fn proxy(mut ports: Vec<Item>) -> Vec<Field> {
     let ready = "Ready is who has its listeners and routes: this listener itself comes from Sesame. No startup and no liveness\n\
                  probe: a proxy that waits for its configuration would be restarted for nothing.";
     let hook =
-        "Envoy ends its connections when it is told to end. That comes after this, which answers when it is drained.";
+        "Envoy closes its connections on SIGTERM, which follows this hook; the hook returns when Envoy is drained.";
     vec![
         field("name", APP),
         field("image", text(image)),

@@ -42,7 +42,7 @@ fn policy() -> Document {
         field("from", list(vec![pods("envoy").into(), pods("sesame").into(), of_gateways.into()])),
         field("ports", port(XDS_PORT)),
     ]);
-    let metrics = map(vec![field("ports", port(METRICS_PORT)).about("Metrics, for whoever scrapes them, and probes.")]);
+    let metrics = map(vec![field("ports", port(METRICS_PORT)).about("Metrics and probes.")]);
     let spec: Vec<Field> = vec![
         field("podSelector", json!({ "matchLabels": { "app": "sesame" } })),
         field("policyTypes", json!(["Ingress"])),

@@ -45,6 +45,10 @@ fn number(least: u32, most: u32) -> Value {
     json!({ "type": "integer", "minimum": least, "maximum": most })
 }
 
+fn bytes() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}
+
 fn one_of(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
@@ -124,6 +128,10 @@ pub fn all() -> Vec<Setting> {
         "envoy.podLabels" = json!({}), labels(), "More labels of its pods.";
         "envoy.podAnnotations" = json!({}), labels(), "Annotations of its pods.";
         "envoy.resources" = requests("100m", "128Mi"), object(), "Requests and limits.";
+        "envoy.overload.maxHeapBytes" = 0, bytes(),
+            "Heap at which Envoy refuses requests, in bytes; no limit if 0. About 80 % of its memory limit, if it has one (docs/sizing.md).";
+        "envoy.overload.maxConnections" = 0, number(0, 10_000_000),
+            "Connections of clients to one Envoy, above which it refuses more; no limit if 0.";
         "envoy.priorityClassName" = "", text(), "Priority class of its pods.";
         "envoy.nodeSelector" = json!({}), labels(), "Nodes for its pods.";
         "envoy.tolerations" = json!([]), objects(), "Taints that its pods tolerate.";

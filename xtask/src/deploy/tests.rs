@@ -100,6 +100,7 @@ fn helm_and_the_description_agree_on_every_setting() {
                 "podLabels": { "team": "edge" }, "podAnnotations": { "x": "y" },
                 "nodeSelector": { "edge": "true" }, "tolerations": [{ "operator": "Exists" }],
                 "priorityClassName": "system-cluster-critical",
+                "overload": { "maxHeapBytes": 6_000_000_000_u64, "maxConnections": 50_000 },
             },
             "imagePullSecrets": [{ "name": "registry" }], "commonLabels": { "owner": "edge" },
             "controller": { "address": "::", "args": ["--log=debug"], "env": [{ "name": "B", "value": "2" }], "podLabels": { "c": "d" } },
@@ -132,6 +133,7 @@ fn unknown_values_and_wrong_types_fail_with_the_key() {
         ("controller.address=localhost", "controller/address"),
         ("envoy.kind=StatefulSet", "envoy/kind"),
         ("envoy.hostPorts.http=70000", "envoy/hostPorts/http"),
+        ("envoy.overload.maxHeapBytes=800Mi", "envoy/overload/maxHeapBytes"),
         ("rbac.mode=namespaces", "rbac/namespaces"),
     ] {
         let error = rendered(NAMESPACE, &["--set", set]).unwrap_err();

@@ -1,9 +1,13 @@
-//! `/debug/certificates`: the certificates of the xDS server, and those of hosts as proxies are sent them; no keys.
+//! `/debug/certificates`: the certificates of the xDS server, those of hosts as proxies are sent them, and the objects whose Secrets
+//! cannot be used; no keys.
 //!
-//! In: the files of the xDS server, and the secrets in the snapshots of fleets. Out: names and expiry of each certificate, those that
-//! expire first at the top. All secrets are parsed to find them, so it is done on a thread of its own, for few at once.
+//! In: the files of the xDS server, the secrets in the snapshots of fleets, and verdicts. Out: names and expiry of each certificate,
+//! those that expire first at the top, and what is missing. All secrets are parsed to find them, so it is done on a thread of its own, for few at once.
 
-use super::Views;
+use super::{
+    Views,
+    verdicts::{self, View},
+};
 use axum::{
     Json,
     extract::State,
@@ -17,6 +21,7 @@ use envoy_api::{
         extensions::transport_sockets::tls::v3::{Secret, secret},
     },
 };
+use model::Code;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde::Serialize;
 use std::{
@@ -45,6 +50,9 @@ struct Page {
     xds: Vec<FileView>,
     host_count: usize,
     hosts: Vec<HostView>,
+    missing_count: usize,
+    /// What is said about Secrets that cannot be used: nothing is sent for these.
+    missing: Vec<View>,
 }
 
 /// A certificate of the xDS server.
@@ -87,12 +95,39 @@ pub(super) async fn show(State(views): State<Arc<Views>>) -> Response {
         hosts.sort_by(|a, b| (a.about.not_after, &a.resources).cmp(&(b.about.not_after, &b.resources)));
         let host_count = hosts.len();
         hosts.truncate(MOST);
-        Page { xds: views.replica.xds_files.as_ref().map(files).unwrap_or_default(), host_count, hosts }
+        let mut missing = missing(&views);
+        let missing_count = missing.len();
+        missing.truncate(MOST);
+        let xds = views.replica.xds_files.as_ref().map(files).unwrap_or_default();
+        Page { xds, host_count, hosts, missing_count, missing }
     });
     match made.await {
         Ok(page) => Json(page).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
     }
+}
+
+/// The codes of Secrets without which a host has no TLS.
+const UNUSABLE: [Code; 12] = [
+    Code::SecretNotFound,
+    Code::SecretType,
+    Code::SecretKeyMissing,
+    Code::CertificateNotPem,
+    Code::PrivateKeyNotPem,
+    Code::KeyMismatch,
+    Code::KeyTooWeak,
+    Code::CertificateNoName,
+    Code::SecretNotReadable,
+    Code::SecretPending,
+    Code::CertificateNotServed,
+    Code::CertificateSelfSigned,
+];
+
+/// What is said about Secrets that cannot be used.
+fn missing(views: &Views) -> Vec<View> {
+    let all = views.board.0.verdicts.load_full();
+    let of_secrets = all.iter().flat_map(|(_, verdicts)| verdicts.iter());
+    of_secrets.filter(|verdict| UNUSABLE.contains(&verdict.code)).map(verdicts::view).collect()
 }
 
 /// The files of the xDS server. The key is not read.

@@ -143,8 +143,10 @@ fn most_specific(covering: Vec<Site>) -> Vec<Site> {
 fn names(text: &str, host: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_' | '*');
     text.match_indices(host).any(|(at, found)| {
-        let (before, after) = (text[..at].chars().next_back(), text[at + found.len()..].chars().next());
-        !before.is_some_and(is_part) && !after.is_some_and(|next| is_part(next) && next != '.')
+        let (before, after) = (text[..at].chars().next_back(), &text[at + found.len()..]);
+        // A dot may be the end of the sentence.
+        let mut after = after.strip_prefix('.').unwrap_or(after).chars();
+        !before.is_some_and(is_part) && !after.next().is_some_and(is_part)
     })
 }
 
@@ -158,6 +160,8 @@ mod tests {
         assert!(names("taken is a.example.com.", "a.example.com"));
         assert!(!names("the host aa.example.com is taken", "a.example.com"));
         assert!(!names("the host a.example.common is taken", "a.example.com"));
+        assert!(!names("the host a.example.com.au is taken", "a.example.com"));
+        assert!(names("taken is a.example.com. Choose another", "a.example.com"));
     }
 
     #[test]

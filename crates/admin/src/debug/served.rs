@@ -1,7 +1,9 @@
 //! What proxies were sent for hosts, for the pages about one host and about one object.
 //!
-//! In: the snapshots of fleets. Out: virtual hosts, the routes in each, and which clients have them. All of a fleet's routes are
-//! decoded to find them, so it is done on a thread of its own, for few at once.
+//! In: the snapshots of fleets. Out: virtual hosts, the routes in each, the hosts and listeners whose connections are passed on, and
+//! which clients have them. All of a fleet's routes are decoded to find them, so it is done on a thread of its own, for few at once.
+
+mod streams;
 
 use envoy_api::{
     Message,
@@ -24,7 +26,7 @@ pub(super) struct Site {
     pub fleet: Fleet,
     /// The listener whose requests it is for.
     pub listener: String,
-    /// Its domain.
+    /// Its domain; empty for a listener that takes every connection or datagram, whatever host it is for.
     pub host: String,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -71,8 +73,21 @@ pub(super) fn find(
     let mut found = Vec::new();
     for (fleet, acks) in fleets {
         let Some(snapshot) = acks.snapshot() else { continue };
+        let streams = streams::find(&snapshot).filter(|stream| is_wanted(&stream.host) && is_shown(&stream.route));
+        found.extend(streams.map(|stream| Site {
+            fleet: fleet.clone(),
+            listener: stream.listener,
+            host: stream.host,
+            kind: stream.kind.label(),
+            resource: stream.entry.name.clone(),
+            version: format!("{:016x}", stream.entry.version),
+            clients: clients(acks, stream.kind, stream.entry),
+            route_count: 1,
+            owners: object_of(&stream.route.route).into_iter().collect(),
+            routes: vec![stream.route],
+        }));
         for (kind, entry) in tables(&snapshot) {
-            for (listener, host) in virtual_hosts(kind, entry) {
+            for (listener, host) in virtual_hosts(kind, entry, &snapshot) {
                 if !is_wanted(&host.name) {
                     continue;
                 }
@@ -110,24 +125,41 @@ fn tables(snapshot: &Snapshot) -> impl Iterator<Item = (Kind, &Entry)> {
 }
 
 /// The virtual hosts in a resource, and the listener that it is for. Scopes for redirects that Envoy follows by itself repeat
-/// hosts that have scopes of their own.
-fn virtual_hosts(kind: Kind, entry: &Entry) -> Vec<(String, VirtualHost)> {
+/// hosts that have scopes of their own. A route configuration that hosts share is shown for each of them.
+fn virtual_hosts(kind: Kind, entry: &Entry, snapshot: &Snapshot) -> Vec<(String, VirtualHost)> {
     let (table, config) = match kind {
         Kind::ScopedRoute => {
             let Ok(scope) = ScopedRouteConfiguration::decode(entry.body.clone()) else { return Vec::new() };
             let Some((listener, host)) = scope_key(&scope) else { return Vec::new() };
-            let config = scope.route_configuration.unwrap_or_default();
+            let config = match scope.route_configuration {
+                Some(config) => config,
+                None => shared(&scope.route_configuration_name, &host, snapshot),
+            };
             if host != "*" && config.virtual_hosts.iter().all(|other| other.name != host) {
                 return Vec::new();
             }
             (listener, config)
         }
         _ => match RouteConfiguration::decode(entry.body.clone()) {
-            Ok(config) => (config.name.clone(), config),
-            Err(_) => return Vec::new(),
+            Ok(config) if !is_named_by_scopes(&config.name, snapshot) => (config.name.clone(), config),
+            Ok(_) | Err(_) => return Vec::new(),
         },
     };
     config.virtual_hosts.into_iter().map(|host| (table.clone(), host)).collect()
+}
+
+/// The routes that a host shares with others, as its own.
+fn shared(name: &str, host: &str, snapshot: &Snapshot) -> RouteConfiguration {
+    let entry = snapshot.get(Kind::Route, name);
+    let mut config = entry.and_then(|entry| RouteConfiguration::decode(entry.body.clone()).ok()).unwrap_or_default();
+    config.virtual_hosts.iter_mut().for_each(|own| host.clone_into(&mut own.name));
+    config
+}
+
+/// Whether a route configuration is one that scopes name.
+fn is_named_by_scopes(name: &str, snapshot: &Snapshot) -> bool {
+    let to = xds::Ref::To(Kind::Route, name.into());
+    snapshot.table(Kind::ScopedRoute).iter().any(|scope| scope.refs.contains(&to))
 }
 
 /// The listener and the host in the key of a scope.

@@ -40,9 +40,13 @@ impl Implementation for Contour {
         false
     }
 
+    fn has_disk_cache(&self) -> bool {
+        false
+    }
+
     /// It is not measured with Gateways, and has no Mappings.
     fn serves(&self, wording: Wording) -> bool {
-        !matches!(wording, Wording::Routes | Wording::Mappings)
+        !matches!(wording, Wording::Routes | Wording::Mappings(_))
     }
 
     fn serve(&self, instance: &Instance) -> Result<Command> {

@@ -37,6 +37,10 @@ impl Implementation for Sesame {
         true
     }
 
+    fn has_disk_cache(&self) -> bool {
+        true
+    }
+
     fn serves(&self, _: Wording) -> bool {
         true
     }
@@ -44,6 +48,10 @@ impl Implementation for Sesame {
     fn serve(&self, instance: &Instance) -> Result<Command> {
         let command = super::serve_flags(Command::new(&self.program).arg("serve"), instance);
         let command = if instance.serves_gateways { command.arg("--disable-fleets") } else { command };
+        let command = match &instance.cache {
+            Some(cache) => command.flag("cache-dir", &cache.folder).flag("cache-key-file", &cache.key),
+            None => command,
+        };
         Ok(command.args(&self.arguments))
     }
 

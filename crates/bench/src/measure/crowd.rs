@@ -1,4 +1,5 @@
-//! Many clients at once: how long until all of them have everything, and until one change has reached the last.
+//! Many clients at once: how long until all of them have everything, until one change has reached the last, and until more of
+//! them are back after a restart.
 //!
 //! They ask for what an Envoy has come to ask for, by the same names, but decode nothing: the machine's cores are to show
 //! the server's work, not theirs.
@@ -7,11 +8,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use testbed::xds_client::{Kind, State};
-use testbed::{Client, XdsClient};
+use testbed::xds_client::{Builder, Kind, Known, State};
+use testbed::{Client, XdsClient, eventually};
 
-use super::{Fixture, LIMIT, milliseconds};
-use crate::follower::{ROUTES, last, responses, until};
+use super::{Fixture, LIMIT, milliseconds, scrape};
+use crate::follower::{Follower, ROUTES, last, responses, until};
 use crate::report::Run;
 use crate::usage::{Usage, cpu};
 
@@ -51,16 +52,53 @@ pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
     run.put("clients.change", milliseconds(start, end.unwrap_or(start)));
     fixture.at_rest().await?;
     run.put("clients.change-cpu", (cpu(pid)? - cpu_before).as_secs_f64() * 1000.0);
+    drop(clients);
+    let known = fixture.follower.as_ref().map(Follower::known).unwrap_or_default();
+    back(fixture, &asks, &known, run).await
+}
+
+/// Restarts the controller under clients that have everything: they come back at once, and tell what they have.
+async fn back(
+    fixture: &mut Fixture<'_>,
+    asks: &[(Kind, Vec<String>, u64)],
+    known: &Known,
+    run: &mut Run,
+) -> Result<()> {
+    let number = fixture.options.returning;
+    let connect = async |fixture: &Fixture<'_>| -> Result<Vec<XdsClient>> {
+        let clients = (0..number).map(|number| client(fixture, number, asks).known(known.clone()).connect());
+        Ok(try_join_all(clients).await?)
+    };
+    let before = connect(fixture).await?;
+    in_step(fixture, number).await?;
+    let start = Instant::now();
+    fixture.controller.restart().await?;
+    let after = connect(fixture).await?;
+    in_step(fixture, number).await?;
+    run.put("clients.back", milliseconds(start, Instant::now()));
+    drop((before, after));
     Ok(())
 }
 
+/// Waits until the controller counts this many proxies that have everything.
+async fn in_step(fixture: &Fixture<'_>, number: usize) -> Result<()> {
+    let counted = async || match scrape::in_step(fixture).await {
+        Ok(counted) if counted >= number as f64 => Ok(()),
+        other => Err(format!("{other:?} of {number}")),
+    };
+    Ok(eventually("all clients to be in step", LIMIT, counted).await?)
+}
+
 async fn connect(fixture: &Fixture<'_>, number: usize, asks: &[(Kind, Vec<String>, u64)]) -> Result<XdsClient> {
+    Ok(client(fixture, number, asks).connect().await?)
+}
+
+fn client(fixture: &Fixture<'_>, number: usize, asks: &[(Kind, Vec<String>, u64)]) -> Builder {
     let client = XdsClient::to(Client::new(fixture.instance.xds)).id(format!("client-{number}")).count_only();
-    let client = asks.iter().fold(client, |client, (kind, names, held)| match names.is_empty() {
+    asks.iter().fold(client, |client, (kind, names, held)| match names.is_empty() {
         // What is held without being asked for by name is asked for as a whole.
         true if *held > 0 => client.ask_all(*kind),
         true => client,
         false => client.ask(*kind, names),
-    });
-    Ok(client.connect().await?)
+    })
 }

@@ -2,15 +2,16 @@
 //!
 //! Time starts when the file is written. The connection idle timeout stands in every listener, the connect timeout in the
 //! cluster of every host, so the second is the widest change that a setting can be. Mappings have a connect timeout of their own.
+//! Meanwhile the newest host is under a light load, of which no request may fail.
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use testbed::xds_client::Kind;
+use testbed::{Load, xds_client::Kind};
 
 use super::{Fixture, LIMIT, milliseconds};
-use crate::report::Run;
-use crate::world::Wording;
+use crate::report::{Run, Step};
+use crate::world::{FIRST_PATH, Wording};
 
 /// How often each is changed; the rows are medians.
 const CHANGES: u64 = 5;
@@ -19,20 +20,42 @@ const REPLACED: &str = "cluster_manager.cluster_modified";
 
 /// Changes both, one after the other.
 pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
+    let mut failed = 0;
     for change in 1..=CHANGES {
         fixture.at_rest().await?;
+        let load = self::load(fixture);
         let listeners = listeners(fixture, 60 + change).await?;
+        failed += lost(load, run).await;
         run.sample("settings.listeners", listeners);
-        if fixture.world.wording == Wording::Mappings {
+        if matches!(fixture.world.wording, Wording::Mappings(_)) {
             continue;
         }
         fixture.at_rest().await?;
+        let load = self::load(fixture);
         let (clusters, replaced) = clusters(fixture, 2 + change).await?;
+        failed += lost(load, run).await;
         run.sample("settings.clusters", clusters);
         run.sample("settings.clusters-envoy", replaced);
     }
     run.medians(&["settings.listeners", "settings.clusters", "settings.clusters-envoy"]);
+    run.put("settings.failed", failed as f64);
     Ok(())
+}
+
+/// A light load on the newest host.
+fn load(fixture: &Fixture<'_>) -> Load {
+    let newest = fixture.world.size;
+    let request = fixture.proxy.client(newest).get(&fixture.world.path(newest, FIRST_PATH));
+    Load::of(request).per_second(100).start()
+}
+
+/// Ends it; how many requests of it have failed.
+async fn lost(load: Load, run: &mut Run) -> usize {
+    let report = load.stop().await;
+    if let Some(failed) = report.failed.first() {
+        run.note(Step::Settings, format!("first failed request: {}", failed.what));
+    }
+    report.failed.len()
 }
 
 /// Until the client that counts has the changed listeners.

@@ -26,7 +26,7 @@ pub fn tables(report: &Report, markdown: bool) -> String {
     for run in &report.runs {
         let (what, kind) = match run.wording {
             Wording::Routes => (format!("{} hosts: HTTPRoutes beside Ingresses", run.size), "HTTPRoutes"),
-            Wording::Mappings => (format!("{} Mappings beside Ingresses", run.size), "Mappings"),
+            Wording::Mappings(_) => (format!("{} Mappings beside Ingresses", run.size), "Mappings"),
             _ => continue,
         };
         let is_beside = |other: &&Run| {
@@ -71,7 +71,8 @@ fn figures(runs: &[&Run]) -> Vec<Vec<String>> {
     lines
 }
 
-/// What the same change costs, and the memory of the controller, written as Ingresses and as another kind.
+/// What the same change costs, and the memory of the controller, written as Ingresses and as another kind. The write itself is the API
+/// server's share, which differs by kind.
 fn compared(ingresses: &Run, other: &Run, kind: &str) -> Vec<Vec<String>> {
     let mut lines = vec![["", "Ingresses", kind, "ratio"].map(str::to_owned).to_vec()];
     let mut add = |label: &str, unit: Unit, of: &dyn Fn(&Run) -> Option<f64>| {
@@ -82,7 +83,7 @@ fn compared(ingresses: &Run, other: &Run, kind: &str) -> Vec<Vec<String>> {
         lines.push(vec![label.to_owned(), show(one), show(other), ratio]);
     };
     let keys = ["new-host", "route-edit", "endpoints"]
-        .map(|step| ["served.p50", "served.p99", "cpu"].map(|row| format!("{step}.{row}")));
+        .map(|step| ["write", "xds.p50", "served.p50", "served.p99", "cpu"].map(|row| format!("{step}.{row}")));
     for key in keys.as_flattened() {
         for row in ROWS.iter().filter(|row| row.key == key) {
             add(row.label, row.unit, &|run| run.rows.get(row.key).copied());

@@ -12,6 +12,8 @@ const END: &str = "-----END CERTIFICATE-----";
 pub struct Certificate {
     /// In PEM.
     pub pem: String,
+    /// From when on it is valid, in seconds since 1970.
+    pub begins: i64,
     /// When it expires, in seconds since 1970. Proxies report the certificates that they have by this.
     pub expires: i64,
     /// The identifier of its key.
@@ -31,8 +33,9 @@ impl Certificate {
             let (_, block) = parse_x509_pem(pem.as_bytes()).ok()?;
             let certificate = block.parse_x509().ok()?;
             let (key, signed_by) = identifiers(&certificate);
-            let expires = certificate.validity().not_after.timestamp();
-            Some(Certificate { expires, key, signed_by, pem })
+            let validity = certificate.validity();
+            let (begins, expires) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+            Some(Certificate { begins, expires, key, signed_by, pem })
         });
         read.collect()
     }

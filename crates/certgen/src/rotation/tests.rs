@@ -186,6 +186,42 @@ fn a_clock_that_jumps_ends_no_rotation() {
     assert!(ca.expires > now && secrets.server.unwrap().leaf.is_signed_by(&ca));
 }
 
+/// The replica that holds the lease had its clock years ahead, renewed everything, and was set right.
+#[test]
+fn what_was_made_while_the_clock_was_ahead_is_replaced_once_it_is_right() {
+    for ahead in [100 * DAY, 7300 * DAY] {
+        let mut secrets = installed();
+        let mut now = START + ahead;
+        while !work(&mut secrets, now).is_empty() {
+            now += 600;
+        }
+        let mut now = START + DAY;
+        while !work(&mut secrets, now).is_empty() {
+            now += 600;
+        }
+        assert!(now < START + 2 * DAY, "it took {} s", now - START - DAY);
+        let ca = secrets.ca.clone().unwrap().current.unwrap().certificate;
+        for role in Role::ALL {
+            let LeafSecret { bundle, leaf, since, .. } = secrets.of(role).unwrap();
+            assert_eq!(bundle, std::slice::from_ref(&ca), "{ahead}");
+            assert!(leaf.is_signed_by(&ca) && *since <= now);
+            for valid in [leaf, &ca] {
+                assert!(valid.begins <= now && now < valid.expires, "{ahead}: {valid:?} at {now}");
+            }
+        }
+    }
+}
+
+/// A clock that is behind by less than an hour, by which certificates are valid early, changes nothing.
+#[test]
+fn a_clock_that_is_a_little_behind_starts_no_rotation() {
+    let mut secrets = installed();
+    let all = "all CAs to trust";
+    assert_eq!(work(&mut secrets, START - 3000), [all, all], "only the time is counted anew");
+    assert!(secrets.ca.as_ref().unwrap().next.is_none());
+    assert_eq!(step(&secrets, &parties(&secrets), START), Step::Idle);
+}
+
 /// Where the CA lasts no longer than the certificates, they are not made again and again.
 #[test]
 fn a_short_ca_makes_no_loop() {

@@ -2,7 +2,7 @@
 //!
 //! In: the program and the manifests of the commit in `deploy/previous-version` (`cargo xtask previous`). Out: what became of
 //! requests while manifests of either version were applied over those of the other, as people do it: controllers and Envoys roll at
-//! once, and for a while replicas of both versions serve Envoys of both.
+//! once, and for a while replicas of both versions serve Envoys of both. CRDs change before the rest, and after it.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,16 @@ use testbed::eventually;
 
 use super::{gone, new_host, settle, traffic, uninstall};
 use crate::TrafficReport;
-use crate::installation::{HOST, Installation, LIMIT, NAMESPACE, PREVIOUS, ingress, manifest, manifest_of, served};
+use crate::installation::{
+    HOST, Installation, LIMIT, NAMESPACE, PREVIOUS, crds, crds_of, ingress, manifest, manifest_of, served,
+};
+
+/// When the CRDs of a version are applied: before its manifests, or after its pods are there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Crds {
+    First,
+    Last,
+}
 
 const FORM: &str = "sesame-deployment.yaml";
 /// How long a new replica serves beside those of the other version before the next one is replaced.
@@ -29,8 +38,19 @@ pub(super) async fn upgrade(installation: &Installation) -> Result<TrafficReport
     served(installation.address(NAMESPACE).await?, HOST).await?;
     let slowly = json!({ "spec": { "minReadySeconds": SIDE_BY_SIDE } });
     installation.patch("deployments", "sesame", slowly).await?;
-    let (traffic, at) = traffic(installation).await?;
-    for (name, manifest) in [("upgraded", &after), ("downgraded", &before), ("again", &after)] {
+    let (ours, theirs) = (crds()?, crds_of(&previous.join("deploy"))?);
+    installation.cluster.apply_yaml(&theirs).await?;
+    let (mut traffic, at) = traffic(installation).await?;
+    let mut report = TrafficReport::default();
+    let steps = [
+        ("upgraded", Crds::First, &ours, &after),
+        ("downgraded", Crds::Last, &theirs, &before),
+        ("again", Crds::Last, &ours, &after),
+    ];
+    for (name, order, crds, manifest) in steps {
+        if order == Crds::First {
+            installation.cluster.apply_yaml(crds).await?;
+        }
         let mut old = installation.pods(NAMESPACE, "sesame").await?;
         old.extend(installation.pods(NAMESPACE, "envoy").await?);
         installation.cluster.apply_yaml(manifest).await.with_context(|| name.to_owned())?;
@@ -39,11 +59,17 @@ pub(super) async fn upgrade(installation: &Installation) -> Result<TrafficReport
         for workload in ["sesame", "envoy"] {
             installation.cluster.deployment_available(NAMESPACE, workload).await?;
         }
+        if order == Crds::Last {
+            installation.cluster.apply_yaml(crds).await?;
+        }
+        report.add(traffic.close_streams().await);
         gone(installation, &old).await?;
         new_host(installation, at, name).await?;
+        traffic.open_streams().await?;
     }
     installation.patch("deployments", "sesame", json!({ "spec": { "minReadySeconds": null } })).await?;
-    Ok(settle(traffic).await)
+    report.add(settle(traffic).await);
+    Ok(report)
 }
 
 /// The image in manifests.

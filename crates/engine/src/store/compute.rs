@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::{Differences, Store, is_same};
-use crate::erased::{Later, Mode, Places, Step, Tables};
+use crate::erased::{Later, Mode, Offloads, Places, Step, Tables};
 use crate::node::{Node, ROWS};
 use crate::panicked::{Cause, PanickedRow, message_of};
 use crate::reads::{Read, Reader, Reads, Record};
@@ -87,7 +87,7 @@ impl<T: Table> Rule<T> {
 impl<T: Table> Store<T> {
     /// Computes or offloads the next row that waits; when there is none, and not draining, removes one that left.
     pub(super) fn next(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step {
-        let draining = mode == Mode::Drain;
+        let draining = mode.drains;
         let next = match self.dirty.pop_front() {
             Some(slot) => Some(slot),
             None if draining => None,
@@ -103,8 +103,7 @@ impl<T: Table> Store<T> {
         if row.claims == 0 && !draining {
             self.forget(slot, earlier, later);
             Step::Removed
-        } else if let Mode::Offload { number, all } = mode
-            && !self.lane
+        } else if let Some(Offloads { number, all }) = mode.offloads
             && (all || self.is_large(slot, earlier, places))
         {
             self.queue(slot, number);
@@ -176,7 +175,7 @@ impl<T: Table> Store<T> {
         }
         if other_hold {
             later.backlog.begin(self.fans_out);
-            self.tell(slot, true, later);
+            self.notify(slot, true, later);
         } else {
             self.counters.unchanged += 1;
         }
@@ -194,7 +193,7 @@ impl<T: Table> Store<T> {
 
     /// The last good value of a row: what is there before its next computation is done, unless a hold put it there.
     pub(super) fn good(&self, slot: u32) -> Option<Arc<T::Value>> {
-        match self.holds.get(&slot) {
+        match self.panicked.get(&slot) {
             Some(hold) => hold.good.clone(),
             None => self.rows.get(slot).value.clone().or_else(|| self.given.get(self.rows.key(slot)).cloned()),
         }
@@ -224,7 +223,7 @@ impl<T: Table> Store<T> {
             drop(self.replace(slot, None, was_held, None, later));
         } else if was_held {
             later.backlog.begin(self.fans_out);
-            self.tell(slot, true, later);
+            self.notify(slot, true, later);
         }
         self.given.remove(self.rows.key(slot));
         self.free(slot);

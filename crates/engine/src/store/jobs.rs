@@ -57,9 +57,10 @@ impl<T: Table> Store<T> {
         self.rows.get_mut(slot).offload = Offload::Running;
         let (key, old, good) = (self.rows.key(slot).clone(), self.rows.get(slot).value.clone(), self.good(slot));
         let (at, differs): (u16, Vec<_>) = (self.at, self.indexes.iter().map(|index| index.differ()).collect());
+        let reader = Reader { name: T::NAME, lane: self.lane };
         let work = move |lent: &Lent| -> Box<dyn Any + Send> {
             let arena = Arena::new();
-            let mut reads = Reads::lent(Borrowed::new(lent, &arena), at, Reader { name: T::NAME, lane: false });
+            let mut reads = Reads::lent(Borrowed::new(lent, &arena), at, reader);
             let result = rule.evaluate(&key, old.as_ref(), || good, &mut reads);
             let (misuse, pending) = (reads.misuse(), reads.pending());
             drop(reads);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{Engine, Finished, Offloading, Progress};
 
-use crate::toy::{self, Directory, Hosts, Object, Objects, Pages, Services, Units, plain};
+use crate::toy::{self, Directory, EndpointSets, Hosts, Object, Objects, Pages, Services, Slices, Units, plain};
 
 /// An engine whose units 3, 6, 9 … and hosts 2, 4, 6 … are large.
 fn offloading() -> Engine {
@@ -49,6 +49,68 @@ fn nobody_waits_for_a_large_row() {
     assert_eq!(engine.run(Duration::MAX), Progress::Settled);
     assert_eq!(engine.counters_of::<Units>().jobs, 1);
     assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn a_large_row_of_the_lane_holds_up_neither_the_lane_nor_the_batch() {
+    let mut engine = offloading();
+    engine.set::<Slices>(&(3, 0), vec![3; 4]);
+    engine.settle();
+    engine.changes::<EndpointSets>();
+
+    // Everybody's batch has begun when two sets of endpoints change, of which one is large.
+    for id in [1, 3] {
+        engine.set::<Objects>(&id, Object { age: 1, ..plain(id) });
+    }
+    assert_eq!(engine.run(Duration::ZERO), Progress::More);
+    engine.set::<Slices>(&(1, 0), vec![1]);
+    engine.set::<Slices>(&(3, 0), vec![4; 4]);
+    assert_eq!(engine.drain_lane(Duration::MAX), Progress::Settled);
+    let given = |engine: &mut Engine| {
+        let set = engine.changes::<EndpointSets>().set;
+        set.into_iter().map(|(key, value)| (key, value.to_vec())).collect::<Vec<_>>()
+    };
+    assert_eq!(given(&mut engine), [(1, vec![1])]);
+    assert!(engine.is_offloaded::<EndpointSets>(&3) && !engine.is_settled());
+    assert_eq!(**engine.get::<EndpointSets>(&3).unwrap(), [3; 4], "it has what it had");
+    assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+
+    let finished = run_job(&mut engine);
+    // It changes again while it is computed: the result is given all the same, and the next one after it.
+    engine.set::<Slices>(&(3, 0), vec![5; 4]);
+    assert_eq!(engine.run(Duration::MAX), Progress::Settled);
+    drop(engine.finish(finished));
+    assert_eq!(given(&mut engine), [(3, vec![4; 4])]);
+    let _ = engine.run(Duration::MAX);
+    while let Some(job) = engine.next_job() {
+        engine.lend();
+        let finished = job.run();
+        engine.take_back();
+        drop(engine.finish(finished));
+        let _ = engine.run(Duration::MAX);
+    }
+    assert_eq!(given(&mut engine), [(3, vec![5; 4])]);
+    assert_eq!(engine.self_check(), Ok(()));
+}
+
+#[test]
+fn a_large_row_of_the_lane_waits_for_one_other_at_most() {
+    let mut engine = offloading();
+    for id in [3, 6, 9] {
+        engine.set::<Objects>(&id, Object { age: 1, ..plain(id) });
+        engine.set::<Slices>(&(id, 0), vec![1; 4]);
+    }
+    engine.settle();
+    for id in [3, 6, 9] {
+        engine.set::<Objects>(&id, Object { age: 2, ..plain(id) });
+    }
+    let _ = engine.run(Duration::MAX);
+    for id in [3, 6, 9] {
+        engine.set::<Slices>(&(id, 0), vec![2; 4]);
+    }
+    let _ = engine.run(Duration::MAX);
+    let order: Vec<_> = std::iter::from_fn(|| Some(engine.next_job()?.table())).collect();
+    assert_eq!(order, ["endpoint sets", "units", "endpoint sets", "units", "endpoint sets", "units"]);
 }
 
 #[test]

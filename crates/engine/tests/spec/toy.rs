@@ -206,6 +206,11 @@ impl Derived for EndpointSets {
         let slices = reads.probe::<OfService>(key).filter_map(|key| reads.get::<Slices>(key));
         Some(slices.flat_map(|slice| slice.iter().copied()).collect())
     }
+
+    fn is_large(&self, key: &u32, reads: &mut Reads<'_>) -> bool {
+        let slices = reads.probe::<OfService>(key).filter_map(|key| reads.get::<Slices>(key));
+        slices.map(|slice| slice.len()).sum::<usize>() > 3
+    }
 }
 
 table!(Balancers, "balancers", u32 => Option<usize>);

@@ -39,10 +39,10 @@ fn xds_certificates(server: &XdsServer) -> String {
     format!(".{}.ssl.certificate.", stat_name(server))
 }
 
-/// What clients see: of every listener and HTTP or TCP proxy, and of the filters that may refuse a request. Found by what
+/// What clients see: of every listener and HTTP or TCP proxy, of the filters that may refuse a request, and of calls of gRPC. Found by what
 /// the names contain, because their prefixes also lead to one group of names per route table.
-const PARTS: [&str; 6] =
-    [".downstream_", ".ext_authz.", ".jwt_authn.", ".ratelimit.", ".http_local_rate_limit.", ".rbac."];
+const PARTS: [&str; 7] =
+    [".downstream_", ".ext_authz.", ".jwt_authn.", ".ratelimit.", ".http_local_rate_limit.", ".rbac.", ".grpc."];
 
 /// What upstreams do, per cluster that has had a request (such statistics are made when first used; those that every cluster
 /// has from the start, such as its number of endpoints, are left out: two for each of 10,000 clusters are 20,000), and the few

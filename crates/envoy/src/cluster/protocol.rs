@@ -73,15 +73,19 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
         return None;
     }
     let words = |words: &[Arc<str>]| words.iter().map(ToString::to_string).collect();
+    let versions = cluster.tls_versions.unwrap_or(settings.tls);
+    let own = cluster.tls_parameters.as_deref();
+    let ciphers = own.map(|own| &own.ciphers[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.ciphers);
+    let curves = own.map(|own| &own.curves[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.curves);
     let alpn = if cluster.protocol.is_h2() { vec!["h2".to_owned()] } else { Vec::new() };
     let context = UpstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             // Left alone, Envoy speaks no more than 1.2 to its upstreams.
             tls_params: Some(TlsParameters {
-                tls_minimum_protocol_version: version(settings.tls.lowest).into(),
-                tls_maximum_protocol_version: version(settings.tls.highest).into(),
-                cipher_suites: words(&settings.ciphers),
-                ecdh_curves: words(&settings.curves),
+                tls_minimum_protocol_version: version(versions.lowest).into(),
+                tls_maximum_protocol_version: version(versions.highest).into(),
+                cipher_suites: words(ciphers),
+                ecdh_curves: words(curves),
                 ..Default::default()
             }),
             alpn_protocols: alpn,

@@ -1,9 +1,10 @@
 //! Where requests are written down: Envoy's own line, another one, or JSON with chosen fields; and the servers that are sent an entry
 //! besides.
 
-pub mod format;
 pub mod handshakes;
 mod servers;
+
+pub use model::listener::access_log_format as format;
 
 use super::local_replies;
 use crate::{
@@ -67,16 +68,20 @@ pub const DEFAULT_FIELDS: [&str; 31] = [
     "x_forwarded_for",
 ];
 
-/// Envoy's own line, as it writes it by itself, and after it why it was answered so: Envoy's word for it, our code, the route
-/// with its object and field, the listener and the fleet.
+/// Envoy's own line, as it writes it by itself.
 const LINE: &str = concat!(
     "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" ",
     "%RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION% ",
     "%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \"%REQ(USER-AGENT)%\" ",
-    "\"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" %RESPONSE_CODE_DETAILS% ",
-    "%METADATA(ROUTE:projectsesame.io:reason)% \"%ROUTE_NAME%\" ",
-    "%METADATA(LISTENER:projectsesame.io:listener)% %METADATA(LISTENER:projectsesame.io:fleet)%\n",
+    "\"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\"",
 );
+
+/// Envoy's own line, and after it why it was answered so: Envoy's word for it, our code, the route with its object and field, the
+/// listener and the fleet.
+fn line() -> String {
+    let (reason, listener, fleet) = (local_replies::logged(), own("LISTENER", "listener"), own("LISTENER", "fleet"));
+    format!("{LINE} %RESPONSE_CODE_DETAILS% {reason} \"%ROUTE_NAME%\" {listener} {fleet}\n")
+}
 
 /// What the metadata of a listener has for access logs.
 pub(super) fn listener(port: &PortId) -> Metadata {
@@ -102,7 +107,7 @@ fn file(log: &model::listener::AccessLog) -> Option<AccessLog> {
     let file = FileAccessLog {
         path: log.path.to_string(),
         access_log_format: match &log.format {
-            AccessLogFormat::Envoy => Some(file_access_log::AccessLogFormat::LogFormat(text(LINE))),
+            AccessLogFormat::Envoy => Some(file_access_log::AccessLogFormat::LogFormat(text(&line()))),
             AccessLogFormat::Text(line) => Some(file_access_log::AccessLogFormat::LogFormat(text(line))),
             AccessLogFormat::Json(fields) => Some(file_access_log::AccessLogFormat::LogFormat(json(fields))),
         },
@@ -169,7 +174,7 @@ pub fn operator(field: &str) -> Option<String> {
         "origin_kind" | "contour_config_kind" => return Some(own("ROUTE", "kind")),
         "origin_namespace" | "contour_config_namespace" => return Some(own("ROUTE", "namespace")),
         "origin_name" | "contour_config_name" => return Some(own("ROUTE", "name")),
-        "reason" => return Some(own("ROUTE", local_replies::REASON)),
+        "reason" => return Some(local_replies::logged()),
         "listener" | "fleet" => return Some(own("LISTENER", field)),
         _ => return None,
     };

@@ -1,7 +1,8 @@
 //! Envoy's own pages for others: readiness and metrics for the cluster, a read-only part of the admin interface for
 //! whoever has a shell on the node.
 //!
-//! The admin interface itself listens on a Unix socket, because some of its pages change or stop the proxy.
+//! The admin interface itself listens on a Unix socket, because some of its pages change or stop the proxy. The read-only part is
+//! there only if the operator asks for it: routes that lead to names of DNS can reach loopback.
 
 use super::{filters, keepalive};
 use crate::{endpoints::socket, name};

@@ -25,7 +25,7 @@ use envoy_api::{
 };
 use model::{
     ChainId, Port, Timeout,
-    listener::{HeadersWithUnderscores, HttpSettings, HttpVersions, ServerHeader},
+    listener::{ClientCertHeader, HeadersWithUnderscores, HttpSettings, HttpVersions, ServerHeader},
     tls::client_validation::ForwardedDetails,
 };
 
@@ -53,21 +53,17 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         }
     };
     let forwarded = chain.and_then(|chain| chain.termination.clients.as_ref()?.forward);
+    let (forward_client_cert_details, certificate_details) = client_cert_header(http.client_cert_header, forwarded);
     let [chain, server_name] = admission::of_requests(chain);
     HttpConnectionManager {
-        stat_prefix: name::port(&port.id),
+        stat_prefix: http.stats_prefix.as_deref().map_or_else(|| name::port(&port.id), str::to_owned),
         codec_type: codec(http.versions).into(),
         route_specifier: Some(specifier),
         early_header_mutation_extensions: vec![admission::early(vec![key, chain, server_name])],
         upgrade_configs,
         http_filters,
-        // Whatever a client says about a certificate in the header is taken away in both.
-        forward_client_cert_details: match forwarded {
-            Some(_) => ForwardClientCertDetails::SanitizeSet,
-            None => ForwardClientCertDetails::Sanitize,
-        }
-        .into(),
-        set_current_client_cert_details: forwarded.map(client_certificate),
+        forward_client_cert_details: forward_client_cert_details.into(),
+        set_current_client_cert_details: certificate_details.map(client_certificate),
         access_log: access_log::of_requests(&http.access_log),
         local_reply_config: local_replies::config(http.local_reply_body),
         tracing: port.tracer.as_ref().map(tracing::tracing),
@@ -87,7 +83,7 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
             initial_connection_window_size: Some(CONNECTION_WINDOW.into()),
             ..Default::default()
         }),
-        use_remote_address: Some(true.into()),
+        use_remote_address: Some((!http.believes_peers).into()),
         xff_num_trusted_hops: http.trusted_hops,
         preserve_external_request_id: http.keep_request_id,
         max_request_headers_kb: http.header_kilobytes.map(Into::into),
@@ -102,6 +98,21 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
         delayed_close_timeout: timeout(http.delayed_close),
         drain_timeout: timeout(http.drain),
         ..Default::default()
+    }
+}
+
+/// What becomes of the header with the certificate of a client, and what is written there. Unless the port believes whoever connects,
+/// whatever a client says there is taken away.
+fn client_cert_header(
+    header: Option<ClientCertHeader>,
+    forwarded: Option<ForwardedDetails>,
+) -> (ForwardClientCertDetails, Option<ForwardedDetails>) {
+    match (header, forwarded) {
+        (Some(ClientCertHeader::ForwardOnly), _) => (ForwardClientCertDetails::ForwardOnly, None),
+        (Some(ClientCertHeader::AppendForward(details)), _) => (ForwardClientCertDetails::AppendForward, Some(details)),
+        (Some(ClientCertHeader::AlwaysForwardOnly), _) => (ForwardClientCertDetails::AlwaysForwardOnly, None),
+        (None, Some(details)) => (ForwardClientCertDetails::SanitizeSet, Some(details)),
+        (None, None) => (ForwardClientCertDetails::Sanitize, None),
     }
 }
 
@@ -197,5 +208,20 @@ mod tests {
         assert_eq!(&*manager.server_name, "edge");
         assert!(!manager.preserve_external_request_id && !http1.accept_http_10);
         assert_eq!(manager.max_request_headers_kb, Some(90.into()));
+    }
+
+    #[test]
+    fn the_header_with_a_client_certificate_is_that_of_the_port_then_that_of_the_chain() {
+        use ForwardClientCertDetails as Envoys;
+        let (one, other) = (ForwardedDetails { subject: true, ..Default::default() }, ForwardedDetails::default());
+        for (header, forwarded, expected) in [
+            (None, None, (Envoys::Sanitize, None)),
+            (None, Some(one), (Envoys::SanitizeSet, Some(one))),
+            (Some(ClientCertHeader::ForwardOnly), Some(one), (Envoys::ForwardOnly, None)),
+            (Some(ClientCertHeader::AppendForward(other)), Some(one), (Envoys::AppendForward, Some(other))),
+            (Some(ClientCertHeader::AlwaysForwardOnly), None, (Envoys::AlwaysForwardOnly, None)),
+        ] {
+            assert_eq!(client_cert_header(header, forwarded), expected);
+        }
     }
 }

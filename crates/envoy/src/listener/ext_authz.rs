@@ -1,17 +1,20 @@
-//! What fills a slot for external authorization: a filter that asks nobody by itself.
+//! External authorization: one filter in each filter chain, which passes marked requests on to one that asks about them.
 //!
-//! Who is asked stands in each route ([`crate::route::ext_authz`]), so the slot is the same whoever uses it; only the server of a fleet
-//! stands in a slot of its own, with what has no form per route. Requests that are
-//! not marked pass; marked ones whose route names no server are refused, because the filter's own does not exist. There are two
-//! slots, since what is done about a server that cannot be asked is a setting of the filter.
+//! Who is asked stands in each route ([`crate::route::ext_authz`]), so the filters that ask are the same for everybody and stand in the
+//! listener: one that fails closed and one that fails open, since that is a setting of the filter. Only the server of a fleet stands in
+//! a [slot](Slot), with what has no form per route. Requests that are not marked pass none of them, and cost nothing; marked ones whose
+//! route names no server are refused, because the filter's own does not exist.
 //!
-//! A server may change what the backend sees, not whose request it is: the host, the scheme, and the headers by which Sesame finds
-//! routes are out of its reach.
+//! A server may change what the backend sees, not whose request it is, nor where it ends: pseudo-headers, the host, headers of message
+//! framing and those by which Sesame finds routes are out of its reach ([`immutable_names`]). The route stays the one whose IP lists,
+//! tokens and limits the request has passed, whatever headers it is given. The exception is the server of a fleet, which is the
+//! operator's, and by whose headers Mappings may choose. What a server may do to responses is limited by
+//! [`crate::route::auth_response`] and, where it denies, by [`super::local_replies`].
 
+use super::{composite, slots::Slot};
 use crate::{
-    listener::slots::Slot,
     name,
-    route::{ext_authz, mark::is_marked},
+    route::{ext_authz, mark},
 };
 use envoy_api::{
     any,
@@ -20,9 +23,12 @@ use envoy_api::{
             common::mutation_rules::v3::HeaderMutationRules,
             core::v3::{ApiVersion, GrpcService, HeaderValue, TypedExtensionConfig, grpc_service},
         },
-        extensions::filters::http::ext_authz::v3::{
-            AuthorizationRequest, AuthorizationResponse, ExtAuthz, HttpService, check_settings::ServiceOverride,
-            ext_authz::Services,
+        extensions::filters::{
+            http::ext_authz::v3::{
+                AuthorizationRequest, AuthorizationResponse, ExtAuthz, HttpService, check_settings::ServiceOverride,
+                ext_authz::Services,
+            },
+            network::http_connection_manager::v3::HttpFilter,
         },
         r#type::{
             matcher::v3::{ListStringMatcher, RegexMatcher, StringMatcher, string_matcher::MatchPattern},
@@ -30,12 +36,43 @@ use envoy_api::{
         },
     },
 };
-use model::{HeaderName, PortId, listener::AuthorizationService};
+use model::{HeaderName, PortId, header::immutable_names, listener::AuthorizationService, route::Authorization};
 
-/// The slot of a port, filled.
-pub fn filled(port: &PortId, fail_open: bool) -> TypedExtensionConfig {
-    let typed_config = Some(any(&filter(fail_open)));
-    TypedExtensionConfig { name: name::slot(port, Slot::ext_authz(fail_open)), typed_config }
+/// The filter that asks, under which a route says whom.
+pub const FILTER: &str = "envoy.filters.http.ext_authz";
+
+/// The filters of which one asks about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthorizationFilter {
+    /// It refuses requests when nobody can be asked.
+    FailClosed,
+    /// It lets them pass.
+    FailOpen,
+    /// It asks the server of the fleet, which the filter itself names.
+    OfFleet,
+}
+
+impl AuthorizationFilter {
+    /// The one that asks about requests of a route, if one does.
+    pub fn of(authorization: &Authorization) -> Option<Self> {
+        match authorization {
+            Authorization::Ask(check) if check.server.fail_open => Some(Self::FailOpen),
+            Authorization::Ask(_) => Some(Self::FailClosed),
+            Authorization::AskFleet(_) => Some(Self::OfFleet),
+            Authorization::Unset | Authorization::AskDefault(_) | Authorization::Disabled => None,
+        }
+    }
+}
+
+/// The filter of a port, which passes marked requests on to the one that asks about them.
+pub(super) fn authorization(port: &PortId) -> HttpFilter {
+    let fleet = composite::slot(name::slot(port, Slot::ExtAuthzOfFleet), Slot::ExtAuthzOfFleet.source());
+    let open = composite::fixed(FILTER, any(&filter(true)));
+    let filters = [
+        (mark::authorized_by(AuthorizationFilter::OfFleet), fleet),
+        (mark::authorized_by(AuthorizationFilter::FailOpen), open),
+    ];
+    composite::by_mark(FILTER, mark::any_authorized(), filters, &composite::fixed(FILTER, any(&filter(false))))
 }
 
 /// The slot of a port for the server of its fleet, filled.
@@ -75,7 +112,7 @@ pub(super) fn of_fleet(service: &AuthorizationService) -> ExtAuthz {
         with_request_body: server.body.as_ref().map(ext_authz::body),
         status_on_error: Some(HttpStatus { code: (*status_on_error).into() }),
         allowed_headers: request_headers.as_deref().map(list),
-        filter_enabled_metadata: Some(is_marked(Slot::ExtAuthzOfFleet)),
+        clear_route_cache: true,
         ..filter(server.fail_open)
     }
 }
@@ -88,8 +125,8 @@ fn list(names: &[HeaderName]) -> ListStringMatcher {
     ListStringMatcher { patterns: names.iter().map(one).collect() }
 }
 
-/// The filter.
-pub(super) fn filter(fail_open: bool) -> ExtAuthz {
+/// The filter that asks whom a route names.
+fn filter(fail_open: bool) -> ExtAuthz {
     let nobody = grpc_service::EnvoyGrpc { cluster_name: name::NOWHERE.to_owned(), ..Default::default() };
     let nobody =
         GrpcService { target_specifier: Some(grpc_service::TargetSpecifier::EnvoyGrpc(nobody)), ..Default::default() };
@@ -98,17 +135,13 @@ pub(super) fn filter(fail_open: bool) -> ExtAuthz {
         services: Some(Services::GrpcService(nobody)),
         transport_api_version: ApiVersion::V3.into(),
         failure_mode_allow: fail_open,
-        clear_route_cache: true,
+        validate_mutations: true,
+        enforce_response_header_limits: true,
         status_on_error: Some(HttpStatus { code: 403 }),
         include_peer_certificate: true,
-        filter_enabled_metadata: Some(is_marked(Slot::ext_authz(fail_open))),
         disallowed_headers: Some(ListStringMatcher { patterns: vec![own] }),
         decoder_header_mutation_rules: Some(HeaderMutationRules {
-            allow_all_routing: Some(true.into()),
-            disallow_expression: Some(RegexMatcher {
-                regex: "^(:authority|host|:scheme|x-sesame-.*)$".to_owned(),
-                ..Default::default()
-            }),
+            disallow_expression: Some(RegexMatcher { regex: immutable_names(), ..Default::default() }),
             ..Default::default()
         }),
         ..Default::default()

@@ -1,17 +1,19 @@
 //! The HTTP filters, in the order a request goes through them.
 
 use super::{
+    ext_authz,
     jwt::{self, HttpChainId},
     slots::Slot,
 };
 use crate::route::{
-    cookies::COOKIES,
+    auth_response::NOTED,
     filters::{CLIENTS, CORS, LOCAL_LIMIT},
+    response_script,
 };
 use envoy_api::{
     Any, any,
     envoy::{
-        config::core::v3::TypedExtensionConfig,
+        config::core::v3::{GrpcMethodList, TypedExtensionConfig, grpc_method_list},
         extensions::{
             compression::{
                 brotli::compressor::v3::Brotli,
@@ -30,10 +32,10 @@ use envoy_api::{
                     },
                     cors::v3::Cors,
                     grpc_http1_bridge::v3::Config as GrpcHttp1Bridge,
-                    grpc_stats::v3::FilterConfig as GrpcStats,
+                    grpc_stats::v3::{FilterConfig as GrpcStats, filter_config::PerMethodStatSpecifier},
                     grpc_web::v3::GrpcWeb,
+                    header_to_metadata::v3::Config as HeaderToMetadata,
                     local_ratelimit::v3::LocalRateLimit,
-                    lua::v3::Lua,
                     rbac::v3::Rbac,
                     router::v3::Router,
                 },
@@ -46,10 +48,11 @@ use envoy_api::{
 use model::{
     PortId,
     listener::{
-        Compression, Gzip as GzipSettings, HttpSettings,
+        Compression, GrpcMethods, GrpcStats as GrpcStatsSettings, Gzip as GzipSettings, HttpSettings,
         settings::{GzipLevel, GzipStrategy},
     },
 };
+use std::sync::Arc;
 
 /// The filters of a chain of a port.
 pub fn http(port: &PortId, chain: &HttpChainId, http: &HttpSettings) -> Vec<HttpFilter> {
@@ -62,16 +65,18 @@ pub fn http(port: &PortId, chain: &HttpChainId, http: &HttpSettings) -> Vec<Http
     if http.grpc_web {
         filters.push(filter("envoy.filters.http.grpc_web", any(&GrpcWeb {})));
     }
-    let stats = GrpcStats { emit_filter_state: true, enable_upstream_stats: true, ..Default::default() };
-    filters.push(filter("envoy.filters.http.grpc_stats", any(&stats)));
+    filters.push(filter("envoy.filters.http.grpc_stats", any(&grpc_stats(&http.grpc_stats))));
     // Routes tell these what to do; by themselves they do nothing.
     filters.push(filter(CORS, any(&Cors {})));
     let limit = LocalRateLimit { stat_prefix: "local_limit".to_owned(), ..Default::default() };
     filters.push(filter(LOCAL_LIMIT, any(&limit)));
-    filters.push(filter(COOKIES, any(&Lua::default())));
+    filters.push(filter(response_script::FILTER, any(&response_script::filter())));
     filters.push(filter(CLIENTS, any(&Rbac::default())));
     filters.push(jwt::verification(chain));
-    filters.extend(Slot::ALL.map(|slot| slot.filter(port)));
+    filters.extend(http.runs_scripts.then(|| Slot::Script.filter(port)));
+    filters.push(ext_authz::authorization(port));
+    filters.push(Slot::RateLimit.filter(port));
+    filters.push(filter(NOTED, any(&HeaderToMetadata::default())));
     let router = Router { suppress_envoy_headers: http.suppress_envoy_headers, ..Default::default() };
     filters.push(filter("envoy.filters.http.router", any(&router)));
     filters
@@ -101,6 +106,28 @@ const TYPES: [&str; 16] = [
     "application/wasm",
     "image/svg+xml",
 ];
+
+/// Counts calls of gRPC, and keeps their status for the access log.
+fn grpc_stats(settings: &GrpcStatsSettings) -> GrpcStats {
+    let per_method_stat_specifier = match &settings.methods {
+        GrpcMethods::Together => None,
+        GrpcMethods::Each => Some(PerMethodStatSpecifier::StatsForAllMethods(true.into())),
+        GrpcMethods::Listed(services) => {
+            let service = |(name, methods): &(Arc<str>, Vec<Arc<str>>)| grpc_method_list::Service {
+                name: name.to_string(),
+                method_names: methods.iter().map(ToString::to_string).collect(),
+            };
+            let services = services.iter().map(service).collect();
+            Some(PerMethodStatSpecifier::IndividualMethodStatsAllowlist(GrpcMethodList { services }))
+        }
+    };
+    GrpcStats {
+        emit_filter_state: true,
+        enable_upstream_stats: settings.upstream,
+        per_method_stat_specifier,
+        ..Default::default()
+    }
+}
 
 /// Holds requests back until they are there as a whole.
 fn buffer(most: u32) -> HttpFilter {

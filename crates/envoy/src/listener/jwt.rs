@@ -10,43 +10,18 @@
 //! is down at that moment would lock out the hosts of others. A message with a provider without a usable key is refused as a whole,
 //! so each has [a key that nobody signs with](UNUSED) beside its own. One without any other refuses every token.
 
-use super::{filters::filter, slots, sni::extension};
+use super::{composite, slots};
 use crate::{name, route::mark};
 use envoy_api::{
     Name, any,
     envoy::{
         config::core::v3::{DataSource, TypedExtensionConfig, data_source::Specifier},
-        extensions::{
-            common::matching::v3::ExtensionWithMatcher,
-            filters::{
-                http::{
-                    composite::v3::{Composite, DynamicConfig, ExecuteFilterAction},
-                    jwt_authn::v3::{
-                        JwtAuthentication, JwtProvider as Provider, JwtRequirement, jwt_provider::JwksSourceSpecifier,
-                        jwt_requirement::RequiresType,
-                    },
-                },
-                network::http_connection_manager::v3::HttpFilter,
+        extensions::filters::{
+            http::jwt_authn::v3::{
+                JwtAuthentication, JwtProvider as Provider, JwtRequirement, jwt_provider::JwksSourceSpecifier,
+                jwt_requirement::RequiresType,
             },
-            matching::{
-                common_inputs::network::v3::{
-                    DynamicMetadataInput,
-                    dynamic_metadata_input::{PathSegment, path_segment::Segment},
-                },
-                input_matchers::metadata::v3::Metadata,
-            },
-        },
-        r#type::matcher::v3::{StringMatcher, ValueMatcher, value_matcher},
-    },
-    xds::r#type::matcher::v3::{
-        Matcher,
-        matcher::{
-            MatcherList, MatcherType, OnMatch,
-            matcher_list::{
-                FieldMatcher, Predicate,
-                predicate::{self, SinglePredicate, single_predicate},
-            },
-            on_match,
+            network::http_connection_manager::v3::HttpFilter,
         },
     },
 };
@@ -123,8 +98,13 @@ impl JwtSlots {
         Self { of: format!("chain:{chain}"), count }
     }
 
+    /// What all their names begin with.
+    pub fn prefix(&self) -> String {
+        format!("slot/{}/", self.of)
+    }
+
     fn name(&self, number: u8) -> String {
-        format!("slot/{}/jwt_authn-{number}", self.of)
+        format!("{}jwt_authn-{number}", self.prefix())
     }
 
     /// The slot of requests with a mark.
@@ -137,55 +117,12 @@ impl JwtSlots {
 pub(super) fn verification(chain: &HttpChainId) -> HttpFilter {
     let slots = chain.slots();
     let by_slot = (0..slots.count).map(|number| {
-        let predicate = Some(is_marked(mark::jwt_slot(number, slots.count)));
         let source = slots::source(vec![JwtAuthentication::type_url()], any(&JwtAuthentication::default()), true);
-        let dynamic = DynamicConfig { name: slots.name(number), config_discovery: Some(source) };
-        let action = ExecuteFilterAction { dynamic_config: Some(dynamic), ..Default::default() };
-        FieldMatcher { predicate, on_match: Some(run(&action)) }
+        (mark::jwt_slot(number, slots.count), composite::slot(slots.name(number), source))
     });
     // It knows no provider, so routes that require a token answer 403.
-    let closed =
-        TypedExtensionConfig { name: FILTER.to_owned(), typed_config: Some(any(&JwtAuthentication::default())) };
-    let closed = ExecuteFilterAction { typed_config: Some(closed), ..Default::default() };
-    let by_slot = Matcher {
-        matcher_type: Some(MatcherType::MatcherList(MatcherList { matchers: by_slot.collect() })),
-        on_no_match: Some(Box::new(run(&closed))),
-    };
-    let marked = FieldMatcher {
-        predicate: Some(is_marked(mark::any_jwt())),
-        on_match: Some(OnMatch { on_match: Some(on_match::OnMatch::Matcher(Box::new(by_slot))), ..Default::default() }),
-    };
-    let matcher = Matcher {
-        matcher_type: Some(MatcherType::MatcherList(MatcherList { matchers: vec![marked] })),
-        ..Default::default()
-    };
-    let composite = TypedExtensionConfig {
-        name: "envoy.filters.http.composite".to_owned(),
-        typed_config: Some(any(&Composite::default())),
-    };
-    let composite =
-        ExtensionWithMatcher { extension_config: Some(composite), xds_matcher: Some(matcher), ..Default::default() };
-    filter(FILTER, any(&composite))
-}
-
-fn run(action: &ExecuteFilterAction) -> OnMatch {
-    let action = extension("composite-action", any(action));
-    OnMatch { on_match: Some(on_match::OnMatch::Action(action)), ..Default::default() }
-}
-
-/// Whether the mark of a request is such a one.
-fn is_marked(mark: StringMatcher) -> Predicate {
-    let path = mark::PATH.map(|key| PathSegment { segment: Some(Segment::Key(key.to_owned())) }).to_vec();
-    let input = DynamicMetadataInput { filter: mark::METADATA.to_owned(), path };
-    let value = ValueMatcher { match_pattern: Some(value_matcher::MatchPattern::StringMatch(mark)) };
-    let single = SinglePredicate {
-        input: Some(extension("dynamic-metadata", any(&input))),
-        matcher: Some(single_predicate::Matcher::CustomMatch(extension(
-            "metadata",
-            any(&Metadata { value: Some(value), ..Default::default() }),
-        ))),
-    };
-    Predicate { match_type: Some(predicate::MatchType::SinglePredicate(single)) }
+    let closed = composite::fixed(FILTER, any(&JwtAuthentication::default()));
+    composite::by_mark(FILTER, mark::any_jwt(), by_slot, &closed)
 }
 
 /// A point of the curve P-256 whose private key nobody has: its first coordinate is the SHA-256 of `no private key 0`.

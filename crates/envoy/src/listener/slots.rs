@@ -2,79 +2,81 @@
 //!
 //! A changed connection manager never reaches connections that are open, so a filter that protects cannot be added with one:
 //! they would stay unprotected. A slot is a filter whose configuration comes by ECDS. Filled, it reaches open connections with
-//! their next request. An empty one is published as a filter that does nothing, so that an Envoy that returns has it and is sent
-//! nothing again.
+//! their next request. An empty one is published as its default, so that an Envoy that returns has it and is sent nothing again.
 //!
-//! The default of a slot that protects refuses what asks for it, so that nothing is open before its resource has come; and
+//! The default of a slot that protects refuses what is marked for it, so that nothing is open before its resource has come; and
 //! a listener waits for the resource, so that nothing is refused either. It waits for ever if there is none: every slot of a port
 //! that has chains is published. The slot of rate limits has the filter that does nothing as its default, and no listener waits for it.
 //!
+//! The slot of scripts stands only where the operator has scripts run. It is never open: see [`super::script`].
+//!
 //! `removed` makes a slot what its default is. The slots of JWT verification belong to filter chains: see [`super::jwt`].
 
-use super::ext_authz;
+use super::{ext_authz, script};
 use crate::name;
 use envoy_api::{
     Any, Name, any,
     envoy::{
         config::core::v3::{ExtensionConfigSource, TypedExtensionConfig},
         extensions::filters::{
-            http::{ext_authz::v3::ExtAuthz, ratelimit::v3::RateLimit, rbac::v3::Rbac},
+            http::{ext_authz::v3::ExtAuthz, lua::v3::Lua, ratelimit::v3::RateLimit, rbac::v3::Rbac},
             network::http_connection_manager::v3::{HttpFilter, http_filter::ConfigType},
         },
     },
 };
-use model::{PortId, listener::AuthorizationService, route::Authorization};
+use model::{
+    PortId,
+    listener::{AuthorizationService, HttpSettings},
+};
 use std::fmt;
 
 /// A place for a filter of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// External authorization that refuses requests when nobody can be asked.
-    ExtAuthz,
-    /// External authorization that lets them pass.
-    ExtAuthzFailOpen,
-    /// External authorization by the server of the fleet, which the filter itself names.
+    /// The script of the fleet.
+    Script,
+    /// External authorization by the server of the fleet, which the filter itself names. Only requests that are marked for it come here.
     ExtAuthzOfFleet,
     /// Global rate limits.
     RateLimit,
 }
 
 impl Slot {
-    /// All of them, in the order in which a request goes through them, which is Contour's.
-    pub const ALL: [Slot; 4] = [Slot::ExtAuthz, Slot::ExtAuthzFailOpen, Slot::ExtAuthzOfFleet, Slot::RateLimit];
+    /// Those that every port has.
+    pub const ALL: [Slot; 2] = [Slot::ExtAuthzOfFleet, Slot::RateLimit];
 
-    /// The slot that asks an authorization server.
-    pub fn ext_authz(fail_open: bool) -> Slot {
-        if fail_open { Slot::ExtAuthzFailOpen } else { Slot::ExtAuthz }
-    }
-
-    /// The slot that asks about requests of a route, if one does.
-    pub fn asking(authorization: &Authorization) -> Option<Slot> {
-        match authorization {
-            Authorization::Ask(check) => Some(Slot::ext_authz(check.server.fail_open)),
-            Authorization::AskFleet(_) => Some(Slot::ExtAuthzOfFleet),
-            Authorization::Unset | Authorization::AskDefault(_) | Authorization::Disabled => None,
-        }
+    /// Those of a port with these settings.
+    pub fn of(http: &HttpSettings) -> impl Iterator<Item = Slot> {
+        http.runs_scripts.then_some(Slot::Script).into_iter().chain(Slot::ALL)
     }
 
     /// What fills this slot of a port as long as nothing else does.
     pub fn empty(self, port: &PortId) -> TypedExtensionConfig {
-        TypedExtensionConfig { name: name::slot(port, self), typed_config: Some(nothing()) }
+        TypedExtensionConfig { name: name::slot(port, self), typed_config: Some(self.default_filter()) }
     }
 
-    /// The filter of this slot on a port, which does what a resource of its [name](name::slot) says.
-    pub fn filter(self, port: &PortId) -> HttpFilter {
-        let (filled, default, is_default_closed) = match self {
-            // It asks about marked requests, and about no others.
-            Slot::ExtAuthz => (ExtAuthz::type_url(), any(&ext_authz::filter(false)), true),
-            Slot::ExtAuthzFailOpen => (ExtAuthz::type_url(), any(&ext_authz::filter(true)), true),
-            Slot::ExtAuthzOfFleet => {
-                (ExtAuthz::type_url(), any(&ext_authz::of_fleet(&AuthorizationService::closed())), true)
-            }
-            Slot::RateLimit => (RateLimit::type_url(), nothing(), false),
-        };
-        let config_type =
-            Some(ConfigType::ConfigDiscovery(source(vec![filled, Rbac::type_url()], default, is_default_closed)));
+    /// The filter of an empty slot.
+    fn default_filter(self) -> Any {
+        match self {
+            Slot::Script => any(&script::closed()),
+            // It refuses every request.
+            Slot::ExtAuthzOfFleet => any(&ext_authz::of_fleet(&AuthorizationService::closed())),
+            Slot::RateLimit => nothing(),
+        }
+    }
+
+    /// Where the filter of this slot comes from.
+    pub(super) fn source(self) -> ExtensionConfigSource {
+        match self {
+            Slot::Script => source(vec![Lua::type_url()], self.default_filter(), true),
+            Slot::ExtAuthzOfFleet => source(vec![ExtAuthz::type_url()], self.default_filter(), true),
+            Slot::RateLimit => source(vec![RateLimit::type_url(), Rbac::type_url()], self.default_filter(), false),
+        }
+    }
+
+    /// This slot on a port as a filter of its own, which does what a resource of its [name](name::slot) says.
+    pub(super) fn filter(self, port: &PortId) -> HttpFilter {
+        let config_type = Some(ConfigType::ConfigDiscovery(self.source()));
         HttpFilter { name: name::slot(port, self), config_type, ..Default::default() }
     }
 }
@@ -98,8 +100,7 @@ fn nothing() -> Any {
 impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Slot::ExtAuthz => f.write_str("ext_authz"),
-            Slot::ExtAuthzFailOpen => f.write_str("ext_authz-open"),
+            Slot::Script => f.write_str("lua"),
             Slot::ExtAuthzOfFleet => f.write_str("ext_authz-fleet"),
             Slot::RateLimit => f.write_str("ratelimit"),
         }

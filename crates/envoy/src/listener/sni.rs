@@ -1,15 +1,16 @@
-//! Which filter chain a TLS connection takes: by the server name that the client asks for.
+//! Which filter chain a connection of a TLS listener takes: by the server name that the client asks for.
 //!
 //! The names stand beside the chains, not in them: `server_names` would be part of a chain's identity, and every host that
 //! joins would cut the connections of all others. A name that is not listed leads to the chain of the host that takes every name,
 //! or to the on-demand chain, whose certificates tell which hosts there are, or to that of the fallback certificate, or ends the
 //! connection where there is none of them. Each chain's names are encoded by themselves, when they change: see [`crate::splice`].
+//! A listener that takes plaintext as well has a chain for it, which no server name leads to.
 
 use bytes::{Bytes, BytesMut};
 pub use envoy_api::xds::r#type::matcher::v3::matcher::OnMatch;
 use envoy_api::{
     Any, Name, any,
-    envoy::extensions::matching::common_inputs::network::v3::ServerNameInput,
+    envoy::extensions::matching::common_inputs::network::v3::{ServerNameInput, TransportProtocolInput},
     google::protobuf::StringValue,
     xds::{
         core::v3::TypedExtensionConfig,
@@ -21,7 +22,7 @@ use envoy_api::{
                     FieldMatcher, Predicate,
                     predicate::{self, SinglePredicate, single_predicate},
                 },
-                matcher_tree::TreeType,
+                matcher_tree::{MatchMap, TreeType},
                 on_match,
             },
             regex_matcher::{EngineType, GoogleRe2},
@@ -33,10 +34,13 @@ use envoy_api::{
 use model::Host;
 use prost::Message;
 
-use crate::splice;
+use crate::{name, splice};
 
 /// The number of `ServerNameMatcher.domain_matchers`.
 const DOMAIN_MATCHERS: u32 = 1;
+
+/// What Envoy takes a connection for that does not begin with a TLS handshake.
+const PLAINTEXT: &str = "raw_buffer";
 
 /// What a client may ask for where certificates tell which hosts there are. Anything else is the name of no host, but might be
 /// that of another resource of ours.
@@ -102,6 +106,19 @@ pub fn matcher<'a>(names: impl Iterator<Item = &'a Bytes>, others: Option<OnMatc
             tree_type: Some(TreeType::CustomMatch(extension("server-names", map))),
         })),
         on_no_match,
+    }
+}
+
+/// The same, with plaintext connections in [a chain of theirs](super::plaintext_chain).
+pub fn beside_plaintext(names: Matcher) -> Matcher {
+    let plaintext = MatchMap { map: [(PLAINTEXT.to_owned(), take(name::PLAINTEXT_CHAIN))].into() };
+    let names = on_match::OnMatch::Matcher(Box::new(names));
+    Matcher {
+        matcher_type: Some(MatcherType::MatcherTree(MatcherTree {
+            input: Some(extension("transport-protocol", any(&TransportProtocolInput {}))),
+            tree_type: Some(TreeType::ExactMatchMap(plaintext)),
+        })),
+        on_no_match: Some(Box::new(OnMatch { on_match: Some(names), ..Default::default() })),
     }
 }
 

@@ -37,7 +37,7 @@ const IDLE: Duration = Duration::from_secs(9001);
 /// The chain of a host of a TLS listener. Nothing is said about protocols: what client and backend agree on is theirs.
 pub fn chain(listener: &ListenerId, chain: &TcpChain, settings: &ConnectionSettings) -> FilterChain {
     let name = name::tcp_chain(listener, &chain.host);
-    let transport_socket = chain.termination.as_ref().map(|termination| tls::terminated(termination, settings, &[]));
+    let transport_socket = chain.termination.as_ref().map(|termination| tls::passed_on(termination, settings));
     FilterChain { filters: vec![by_name(&name)], name, transport_socket, ..Default::default() }
 }
 

@@ -55,24 +55,43 @@ pub enum Certificates {
 
 /// The transport socket of a chain whose requests are looked at.
 pub fn transport_socket(termination: &Termination, port: &Port) -> TransportSocket {
-    let alpn: &[&str] = match port.http.versions {
+    terminated(termination, &port.connections, &protocols(termination, port.http.versions))
+}
+
+/// The protocols that are offered: those that the host names, as far as the listener speaks them, or else all that it speaks.
+fn protocols(termination: &Termination, versions: HttpVersions) -> Vec<&str> {
+    let spoken: &[&str] = match versions {
         HttpVersions::Both => &["h2", "http/1.1"],
         HttpVersions::Http1 => &["http/1.1"],
         HttpVersions::Http2 => &["h2"],
     };
-    terminated(termination, &port.connections, alpn)
+    let is_spoken = |name: &&str| *name != "h2" || spoken.contains(name);
+    let named: Vec<&str> = own_protocols(termination).filter(is_spoken).collect();
+    if named.is_empty() { spoken.to_vec() } else { named }
+}
+
+fn own_protocols(termination: &Termination) -> impl Iterator<Item = &str> {
+    termination.parameters.iter().flat_map(|parameters| parameters.alpn.iter().map(|name| &**name))
+}
+
+/// The transport socket of a chain whose connections are passed on once they are decrypted.
+pub(crate) fn passed_on(termination: &Termination, settings: &ConnectionSettings) -> TransportSocket {
+    terminated(termination, settings, &own_protocols(termination).collect::<Vec<_>>())
 }
 
 /// The transport socket of a chain that agrees on these protocols.
-pub(crate) fn terminated(termination: &Termination, settings: &ConnectionSettings, alpn: &[&str]) -> TransportSocket {
+fn terminated(termination: &Termination, settings: &ConnectionSettings, alpn: &[&str]) -> TransportSocket {
+    let own = termination.parameters.as_deref();
+    let ciphers = own.map(|own| &own.ciphers[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.ciphers);
+    let curves = own.map(|own| &own.curves[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.curves);
     let words = |words: &[Arc<str>]| words.iter().map(ToString::to_string).collect();
     let mut context = DownstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             tls_params: Some(TlsParameters {
                 tls_minimum_protocol_version: version(termination.lowest).into(),
                 tls_maximum_protocol_version: version(termination.highest).into(),
-                cipher_suites: words(&settings.ciphers),
-                ecdh_curves: words(&settings.curves),
+                cipher_suites: words(ciphers),
+                ecdh_curves: words(curves),
                 ..Default::default()
             }),
             alpn_protocols: alpn.iter().map(|&protocol| protocol.to_owned()).collect(),
@@ -128,6 +147,8 @@ pub(crate) fn on_demand(mapper: TypedExtensionConfig, prefetch: Vec<String>) -> 
 /// A version in the words of Envoy.
 pub(crate) fn version(version: TlsVersion) -> TlsProtocol {
     match version {
+        TlsVersion::V1_0 => TlsProtocol::TlSv10,
+        TlsVersion::V1_1 => TlsProtocol::TlSv11,
         TlsVersion::V1_2 => TlsProtocol::TlSv12,
         TlsVersion::V1_3 => TlsProtocol::TlSv13,
     }

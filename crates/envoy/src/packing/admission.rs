@@ -26,7 +26,7 @@ use envoy_api::{
         r#type::matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
     },
 };
-use model::{ChainId, Host, PortId, tls::Admission};
+use model::{ChainId, Host, ObjectRef, PortId, tls::Admission};
 use std::sync::Arc;
 
 use super::{
@@ -83,11 +83,19 @@ pub(crate) fn early(mutations: Vec<HeaderMutation>) -> TypedExtensionConfig {
     }
 }
 
-/// Makes a virtual host of a TLS port answer 421 on connections that may not carry its requests.
-pub(super) fn guard(packing: Packing, port: &PortId, of: &Host, admission: &Admission, host: &mut VirtualHost) {
+/// Makes a virtual host of a TLS port answer 421 on connections that may not carry its requests; access logs of that answer have its
+/// only author.
+pub(super) fn guard(
+    packing: Packing,
+    port: &PortId,
+    of: &Host,
+    author: Option<&ObjectRef>,
+    admission: &Admission,
+    host: &mut VirtualHost,
+) {
     hide(admission, host);
     if packing == Packing::Scoped {
-        host.routes.insert(0, misdirected(elsewhere(of, admission)));
+        host.routes.insert(0, misdirected(author, elsewhere(of, admission)));
         return;
     }
     // A route has to match all of its conditions, so there is one for each way to be admitted; mostly one.
@@ -103,11 +111,11 @@ pub(super) fn guard(packing: Packing, port: &PortId, of: &Host, admission: &Admi
     // A client is answered, a redirect finds nothing.
     let mut conditions = elsewhere(of, admission);
     conditions.push(matcher(KEY, MatchPattern::Exact(name::redirects_key(port)), true));
-    host.routes.push(misdirected(conditions));
+    host.routes.push(misdirected(author, conditions));
 }
 
-fn misdirected(conditions: Vec<HeaderMatcher>) -> Route {
-    let mut route = virtual_host::misdirected_route();
+fn misdirected(author: Option<&ObjectRef>, conditions: Vec<HeaderMatcher>) -> Route {
+    let mut route = virtual_host::misdirected_route(author);
     route.r#match.get_or_insert_default().headers = conditions;
     route
 }

@@ -14,6 +14,9 @@
 //!   scope of all hosts, where the fallback is on.
 //! - *The chain of filters is built before the fallback has found a route.* A filter that is off in the chain and switched on
 //!   by a route would be passed over; so what protects is on in the chain, and told what to do by its own per-route message.
+//! - Hosts whose routes are the same, all of them shared ones, name one `RouteConfiguration` that comes by RDS ([`shared`]). Envoy asks
+//!   for one only when a scope names it, and has no routes for that scope until it comes; so a scope that no request finds
+//!   ([`anchor`]) names it first.
 //! - Under TLS a host has one scope, whatever filter chain a connection took; it answers 421 on those that may not carry its
 //!   requests: see [`admission`].
 
@@ -51,7 +54,7 @@ use envoy_api::{
         },
     },
 };
-use model::{Host, PortId, tls::Admission};
+use model::{Host, ObjectRef, PortId, tls::Admission};
 use prost::Message;
 
 use super::{
@@ -60,7 +63,7 @@ use super::{
 };
 use crate::{
     listener::filters,
-    name, splice,
+    name, route, splice,
     virtual_host::{self, tree},
 };
 
@@ -75,23 +78,67 @@ const SCRIPT: &str = include_str!("scoped/fallback.lua");
 
 /// The scope of an exact host; on a TLS port with the connections that may carry its requests.
 pub fn host(port: &PortId, host: &model::VirtualHost, admission: Option<&Admission>) -> Bytes {
-    let mut own = virtual_host::virtual_host(port, host);
+    let own = virtual_host::virtual_host(port, host);
     let in_own_scope = admission.is_some_and(|admission| admission.by_server_name);
     let redirected = if in_own_scope { name::scope_key(port, &host.host) } else { name::redirects_key(port) };
-    redirects::prepare(&redirected, &mut own);
+    exact(port, &host.host, complete(port, &host.host, host.only_author(), own, &redirected, admission))
+}
+
+/// A virtual host of exact names with all that its scope needs.
+fn complete(
+    port: &PortId,
+    of: &Host,
+    author: Option<&ObjectRef>,
+    mut host: VirtualHost,
+    redirected: &str,
+    admission: Option<&Admission>,
+) -> VirtualHost {
+    redirects::prepare(redirected, &mut host);
     if let Some(admission) = admission {
-        admission::guard(Packing::Scoped, port, &host.host, admission, &mut own);
+        admission::guard(Packing::Scoped, port, of, author, admission, &mut host);
     }
-    own.routes.push(no_path(PathSpecifier::Prefix("/".to_owned())));
-    own.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {})));
-    own.typed_per_filter_config.extend(found());
-    tree::shape(&mut own);
-    exact(port, &host.host, own)
+    host.routes.push(no_path(PathSpecifier::Prefix("/".to_owned()), author));
+    host.routes.push(no_path(PathSpecifier::ConnectMatcher(ConnectMatcher {}), author));
+    host.typed_per_filter_config.extend(found());
+    tree::shape(&mut host);
+    host
+}
+
+/// The route configuration that exact hosts of a port share, all of which lie below a wildcard, or are any. Their certificates are not
+/// shown on demand: then each would have to look at its own server name.
+pub fn shared(
+    port: &PortId,
+    name: String,
+    below: &Host,
+    host: &model::VirtualHost,
+    admission: Option<&Admission>,
+) -> Bytes {
+    let shared = virtual_host::shared(port, below, host);
+    let host = complete(port, below, host.only_author(), shared, &name::redirects_key(port), admission);
+    RouteConfiguration { virtual_hosts: vec![host], ..inline(name) }.encode_to_vec().into()
+}
+
+/// What stands in for it, while proxies refuse it.
+pub fn shared_refused(name: String) -> Bytes {
+    let host = VirtualHost { typed_per_filter_config: found(), ..virtual_host::refused(&Host::Any, None) };
+    let host = VirtualHost { name: virtual_host::SHARED.to_owned(), ..host };
+    RouteConfiguration { virtual_hosts: vec![host], ..inline(name) }.encode_to_vec().into()
+}
+
+/// The scope of an exact host that shares its routes.
+pub fn sharing(port: &PortId, host: &Host, routes: String) -> Bytes {
+    let scope = head(port, name::scope_key(port, host));
+    ScopedRouteConfiguration { route_configuration_name: routes, ..scope }.encode_to_vec().into()
+}
+
+/// The scope by which proxies have shared routes at hand before a host names them: no request finds it.
+pub fn anchor(port: &PortId, routes: String) -> Bytes {
+    ScopedRouteConfiguration { route_configuration_name: routes.clone(), ..head(port, routes) }.encode_to_vec().into()
 }
 
 /// What stands in for the scope of an exact host, while proxies refuse it.
-pub fn refused(port: &PortId, host: &Host) -> Bytes {
-    let refused = VirtualHost { typed_per_filter_config: found(), ..virtual_host::refused(host) };
+pub fn refused(port: &PortId, host: &Host, author: Option<&ObjectRef>) -> Bytes {
+    let refused = VirtualHost { typed_per_filter_config: found(), ..virtual_host::refused(host, author) };
     exact(port, host, refused)
 }
 
@@ -127,9 +174,11 @@ pub(super) fn head(port: &PortId, key: String) -> ScopedRouteConfiguration {
     ScopedRouteConfiguration { name, key: Some(key), ..Default::default() }
 }
 
-fn no_path(path: PathSpecifier) -> Route {
+/// The answer to requests that no other route took; access logs have the object whose host it is, where it is of one alone.
+fn no_path(path: PathSpecifier, author: Option<&ObjectRef>) -> Route {
     Route {
         name: NO_PATH.to_owned(),
+        metadata: author.map(|author| route::metadata(author, None)),
         r#match: Some(RouteMatch { path_specifier: Some(path), ..Default::default() }),
         action: Some(virtual_host::answer(404)),
         ..Default::default()

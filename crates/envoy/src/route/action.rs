@@ -1,6 +1,6 @@
 //! What is done with a request.
 
-use super::{cookies, headers_to_add, headers_to_remove, rate_limit, retry};
+use super::{headers_to_add, headers_to_remove, rate_limit, response_script, retry};
 use crate::name;
 use envoy_api::envoy::config::core::v3::{DataSource, RoutingPriority, RuntimeFractionalPercent, data_source};
 use envoy_api::envoy::config::route::v3::redirect_action::{
@@ -19,7 +19,7 @@ use envoy_api::envoy::r#type::matcher::v3::{RegexMatchAndSubstitute, RegexMatche
 use envoy_api::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
 use envoy_api::google::protobuf::Duration;
 use model::route::{
-    Descriptor, DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Path, PathRewrite, Redirect, Scheme,
+    DirectResponse, Forward, Hash, HashOf, HostRewrite, Mirror, Path, PathRewrite, Policy, Redirect, Scheme,
     UnavailableAnswer, UnavailableShare, Upgrade,
 };
 use model::{Regex, Timeout, regex::RegexRewrite, route};
@@ -28,19 +28,20 @@ use model::{Regex, Timeout, regex::RegexRewrite, route};
 pub(super) const SHORTEST: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// The action. The filter of global rate limits reads its descriptors from the actions that forward, and has no others.
-pub fn action(action: &route::Action, descriptors: &[Descriptor]) -> Action {
+pub fn action(action: &route::Action, policy: &Policy) -> Action {
     match action {
-        route::Action::Forward(forward) => {
-            Action::Route(RouteAction { rate_limits: rate_limit::rate_limits(descriptors), ..forwarded(forward) })
-        }
+        route::Action::Forward(forward) => Action::Route(RouteAction {
+            rate_limits: rate_limit::rate_limits(policy.descriptors()),
+            ..forwarded(forward, policy)
+        }),
         route::Action::Redirect(redirect) => Action::Redirect(redirected(redirect)),
         route::Action::DirectResponse(respond) => Action::DirectResponse(responded(respond)),
     }
 }
 
-fn forwarded(forward: &Forward) -> RouteAction {
+fn forwarded(forward: &Forward, policy: &Policy) -> RouteAction {
     RouteAction {
-        cluster_specifier: Some(clusters(forward)),
+        cluster_specifier: Some(clusters(forward, policy)),
         cluster_not_found_response_code: not_found(forward.unavailable).into(),
         timeout: timeout(forward.timeout),
         retry_policy: forward.retry.as_deref().map(retry::retry_policy),
@@ -59,7 +60,7 @@ fn forwarded(forward: &Forward) -> RouteAction {
 
 /// The backends. What cannot be used has its share as a cluster that there is not, for which Envoy has an answer. A redirect or
 /// a direct response in its place would leave out the filters that a forwarded request passes, such as CORS.
-fn clusters(forward: &Forward) -> ClusterSpecifier {
+fn clusters(forward: &Forward, policy: &Policy) -> ClusterSpecifier {
     let Forward { clusters, unavailable, .. } = forward;
     match (&clusters[..], unavailable) {
         ([], _) => return ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
@@ -85,7 +86,7 @@ fn clusters(forward: &Forward) -> ClusterSpecifier {
             .host
             .as_ref()
             .map(|host| cluster_weight::HostRewriteSpecifier::HostRewriteLiteral(host.as_str().to_owned())),
-        typed_per_filter_config: cookies::of(&share.cookies).into_iter().collect(),
+        typed_per_filter_config: response_script::of_share(&share.cookies, &policy.authorization).into_iter().collect(),
         ..Default::default()
     });
     let clusters = clusters.chain(nowhere).collect();

@@ -1,10 +1,10 @@
-//! External authorization of a route: who is asked, told to the slot that asks.
+//! External authorization of a route: who is asked, told to the filter that asks.
 //!
-//! A slot serves the whole port, and most routes of a port ask nobody. To name them all would make the first host that asks for
-//! authorization, and the last that stops, an edit of every other host. So a slot asks about marked requests only
-//! ([`super::mark`]). A marked request whose route names no server is refused: the slot itself knows none.
+//! The filter serves the whole port, and most routes of a port ask nobody. To name them all would make the first host that asks for
+//! authorization, and the last that stops, an edit of every other host. So it asks about marked requests only
+//! ([`super::mark`]). A marked request whose route names no server is refused: the filter itself knows none.
 
-use crate::{listener::slots::Slot, name};
+use crate::{listener::ext_authz::FILTER, name};
 use envoy_api::{
     Any, any,
     envoy::{
@@ -18,7 +18,7 @@ use envoy_api::{
     google::protobuf::Duration as Span,
 };
 use model::{
-    PortId, Timeout,
+    Timeout,
     cluster::Extension,
     route::{
         AuthServer, Authorization, Policy,
@@ -33,8 +33,8 @@ const GRPC_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long an HTTP server may take by default.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What a route tells the slot that asks its server.
-pub fn of(port: &PortId, policy: &Policy) -> Option<(String, Any)> {
+/// What a route tells the filter that asks its server.
+pub fn of(policy: &Policy) -> Option<(String, Any)> {
     let (context, server) = match &policy.authorization {
         Authorization::Ask(check) => (&check.context, Some(&check.server)),
         // The filter knows everything else.
@@ -48,7 +48,7 @@ pub fn of(port: &PortId, policy: &Policy) -> Option<(String, Any)> {
         ..Default::default()
     };
     let config = ExtAuthzPerRoute { r#override: Some(Override::CheckSettings(settings)) };
-    Some((name::slot(port, Slot::asking(&policy.authorization)?), any(&config)))
+    Some((FILTER.to_owned(), any(&config)))
 }
 
 /// The server, and how it is asked.

@@ -1,6 +1,7 @@
 //! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
 
-use super::{cookies, ext_authz, jwt, mark};
+use super::{auth_response, ext_authz, jwt, mark, response_script};
+use crate::listener::script;
 use envoy_api::{
     Any, any,
     envoy::{
@@ -23,12 +24,10 @@ use envoy_api::{
         },
     },
 };
-use model::{
-    PortId,
-    route::{
-        AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
-        cors::{HeaderToken, Origin},
-    },
+use model::PortId;
+use model::route::{
+    AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
+    cors::{HeaderToken, Origin},
 };
 use std::collections::BTreeMap;
 
@@ -39,14 +38,15 @@ pub const LOCAL_LIMIT: &str = "envoy.filters.http.local_ratelimit";
 /// Which clients may.
 pub const CLIENTS: &str = "envoy.filters.http.rbac";
 
-/// What a route tells them at a port.
+/// What a route tells them.
 pub fn of_route(port: &PortId, policy: &Policy) -> BTreeMap<String, Any> {
     let cors = policy.cors.as_ref().map(|cors| (CORS, any(&cors_policy(cors))));
-    let limit = policy.limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
+    let limit = policy.local_rate_limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
     let clients = clients(policy).map(|rbac| (CLIENTS, any(&RbacPerRoute { rbac: Some(rbac) })));
     let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
-    let slots = jwt::of(policy).into_iter().chain(ext_authz::of(port, policy));
-    told.chain(cookies::of(&policy.cookies)).chain(slots).collect()
+    let protecting = jwt::of(policy).into_iter().chain(ext_authz::of(policy)).chain(auth_response::of(policy));
+    let scripts = response_script::of_route(policy).into_iter().chain(script::of_route(port, policy));
+    told.chain(scripts).chain(protecting).collect()
 }
 
 /// What a virtual host tells them: requests of all its routes are counted together.
@@ -77,7 +77,7 @@ fn uncounted() -> Any {
 /// Who may, and the [mark](mark) of requests that others look at.
 fn clients(policy: &Policy) -> Option<Rbac> {
     let shadow_rules = mark::of(policy);
-    let rules = rules(policy.clients.as_ref(), policy.rejects_escaped_slashes);
+    let rules = rules(policy.ip_filter.as_ref(), policy.rejects_escaped_slashes);
     (rules.is_some() || shadow_rules.is_some()).then(|| Rbac { rules, shadow_rules, ..Default::default() })
 }
 

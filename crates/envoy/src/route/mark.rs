@@ -2,21 +2,16 @@
 //!
 //! The filter of IP lists stands before them, and every request goes through it. The name of its shadow rule becomes metadata of the
 //! request. It reads the route when it runs, so the mark is there however the route was found. A request has one mark, for the slot of
-//! JWT verification and then for that of external authorization: `jwt_authn-3-1/`, `ext_authz`, `jwt_authn-3-1/ext_authz`.
+//! JWT verification and then for the filter of external authorization: `jwt_authn-3-1/`, `ext_authz`, `jwt_authn-3-1/ext_authz`.
 
 use super::{filters::CLIENTS, jwt};
 use crate::listener::{
+    ext_authz::AuthorizationFilter,
     jwt::{MARKS, SLOTS_OF_CERTIFICATE},
-    slots::Slot,
 };
 use envoy_api::envoy::{
     config::rbac::v3::{Permission, Policy as Rule, Principal, Rbac as Rules, permission, principal, rbac::Action},
-    r#type::matcher::v3::{
-        MetadataMatcher, StringMatcher, ValueMatcher,
-        metadata_matcher::{PathSegment, path_segment::Segment},
-        string_matcher::MatchPattern,
-        value_matcher,
-    },
+    r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern},
 };
 use model::route::Policy;
 use std::collections::BTreeMap;
@@ -26,11 +21,11 @@ pub(crate) const METADATA: &str = CLIENTS;
 /// Where it stands there.
 pub(crate) const PATH: [&str; 1] = ["shadow_effective_policy_id"];
 
-/// Marks every request of a route, if some slot is to be asked about it.
+/// Marks every request of a route, if a filter is to look at it.
 pub(super) fn of(policy: &Policy) -> Option<Rules> {
     let verified = jwt::mark(policy).map(jwt_mark);
-    let authorized = Slot::asking(&policy.authorization).map(|slot| slot.to_string());
-    let mark = [verified.as_deref(), authorized.as_deref()].into_iter().flatten().collect::<String>();
+    let authorized = AuthorizationFilter::of(&policy.authorization).map(authorized);
+    let mark = [verified.as_deref(), authorized].into_iter().flatten().collect::<String>();
     if mark.is_empty() {
         return None;
     }
@@ -56,16 +51,23 @@ pub(crate) fn any_jwt() -> StringMatcher {
     text(MatchPattern::Prefix("jwt_authn-".to_owned()))
 }
 
-/// Whether a request is marked for a slot of external authorization. The name of none of them ends with that of another.
-pub(crate) fn is_marked(slot: Slot) -> MetadataMatcher {
-    let segment = |key: &str| PathSegment { segment: Some(Segment::Key(key.to_owned())) };
-    let mark = text(MatchPattern::Suffix(slot.to_string()));
-    MetadataMatcher {
-        filter: METADATA.to_owned(),
-        path: PATH.map(segment).to_vec(),
-        value: Some(ValueMatcher { match_pattern: Some(value_matcher::MatchPattern::StringMatch(mark)) }),
-        ..Default::default()
+/// The end of marks for a filter of external authorization. None of them ends with another.
+fn authorized(filter: AuthorizationFilter) -> &'static str {
+    match filter {
+        AuthorizationFilter::FailClosed => "ext_authz",
+        AuthorizationFilter::FailOpen => "ext_authz-open",
+        AuthorizationFilter::OfFleet => "ext_authz-fleet",
     }
+}
+
+/// Marks for a filter of external authorization.
+pub(crate) fn authorized_by(filter: AuthorizationFilter) -> StringMatcher {
+    text(MatchPattern::Suffix(authorized(filter).to_owned()))
+}
+
+/// Marks for external authorization.
+pub(crate) fn any_authorized() -> StringMatcher {
+    text(MatchPattern::Contains("ext_authz".to_owned()))
 }
 
 fn text(pattern: MatchPattern) -> StringMatcher {
@@ -93,10 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn no_slot_of_external_authorization_takes_the_marks_of_another() {
-        let slots = [Slot::ExtAuthz, Slot::ExtAuthzFailOpen, Slot::ExtAuthzOfFleet].map(|slot| slot.to_string());
-        for slot in &slots {
-            assert_eq!(slots.iter().filter(|other| other.ends_with(slot)).count(), 1, "{slot}");
+    fn no_filter_of_external_authorization_takes_the_marks_of_another() {
+        use AuthorizationFilter::{FailClosed, FailOpen, OfFleet};
+        let marks = [FailClosed, FailOpen, OfFleet].map(authorized);
+        for mark in marks {
+            assert_eq!(marks.iter().filter(|other| other.ends_with(mark)).count(), 1, "{mark}");
+            assert!(mark.contains("ext_authz"), "{mark}");
         }
     }
 }

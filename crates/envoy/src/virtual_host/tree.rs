@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use envoy_api::envoy::{config::route::v3::RouteMatch, r#type::matcher::v3::RegexMatcher};
     use proptest::prelude::*;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     fn route(at: usize, path: PathSpecifier) -> Route {
         let found = RouteMatch { path_specifier: Some(path), ..Default::default() };
@@ -247,8 +247,14 @@ mod tests {
         let long = "x".repeat(4080);
         let paths = (0..4000).map(|at| PathSpecifier::Prefix(format!("/{long}/{at:04}")));
         let routes: Vec<_> = paths.enumerate().map(|(at, path)| route(at, path)).collect();
-        let start = Instant::now();
+        let begun = cpu_time();
         assert_eq!(lists(&matcher(&routes, COPIES).unwrap()).len(), routes.len());
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(cpu_time() - begun < Duration::from_secs(5));
+    }
+
+    /// The CPU time of this thread: what the bound is about, however busy the machine is.
+    fn cpu_time() -> Duration {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
     }
 }

@@ -8,7 +8,11 @@ use super::{
     CircuitBreakers, DnsAddresses, DnsLookup, HealthCheck, Keepalive, Probe, Protocol, SlowStart, SubjectAltName,
     TrustedCa, Validation,
 };
-use crate::{ObjectRef, Timeout};
+use crate::{
+    ObjectRef, Timeout,
+    route::HeaderChanges,
+    tls::{TlsParameters, TlsVersions},
+};
 use std::{
     fmt::{self, Write},
     sync::Arc,
@@ -52,6 +56,10 @@ pub struct ClusterOverrides {
     pub validation: Option<Validation>,
     /// The Secret with the certificate that the backend is presented over TLS.
     pub client_certificate: Option<ObjectRef>,
+    /// The TLS versions that are spoken, if not those of the settings.
+    pub tls_versions: Option<TlsVersions>,
+    /// Ciphers and curves, where they are not those of the settings.
+    pub tls_parameters: Option<Arc<TlsParameters>>,
     /// How many retries may be in flight, where no circuit breaker says so.
     pub max_retries: Option<u32>,
     /// The circuit breakers, where they are set.
@@ -82,7 +90,7 @@ impl ClusterOverrides {
     pub fn canonical(&self) -> String {
         let Self { protocol, server_name, idle, balance, health, slow_start, validation, health_port, .. } = self;
         let Self { client_certificate, max_retries, breakers, high_breakers, connect_timeout, .. } = self;
-        let Self { max_connection, keepalive, dns, stats_name, tag, .. } = self;
+        let Self { max_connection, keepalive, dns, stats_name, tag, tls_versions, tls_parameters, .. } = self;
         let mut out = String::new();
         let mut put = |name: &str, value: fmt::Arguments<'_>| {
             let _infallible = writeln!(out, "{name}={value}");
@@ -121,8 +129,12 @@ impl ClusterOverrides {
             }
             put("health-times", format_args!("{}ns {}ns", interval.as_nanos(), timeout.as_nanos()));
             put("health-counts", format_args!("{unhealthy} {healthy}"));
-            if let Probe::Http { statuses, .. } = probe {
+            if let Probe::Http { statuses, headers, .. } = probe {
                 put("health-statuses", format_args!("{statuses:?}"));
+                let HeaderChanges { set, add, remove } = headers;
+                set.iter().for_each(|(name, value)| put("health-set", format_args!("{name}: {}", value.as_str())));
+                add.iter().for_each(|(name, value)| put("health-add", format_args!("{name}: {}", value.as_str())));
+                remove.iter().for_each(|name| put("health-remove", format_args!("{name}")));
             }
         }
         if let Some(port) = health_port {
@@ -134,10 +146,15 @@ impl ClusterOverrides {
         }
         if let Some(Validation { ca, names }) = validation {
             match ca {
-                TrustedCa::Bundle(bundle) => bundle.objects().for_each(|object| match object.kind.plural() {
-                    "secrets" => put("ca", format_args!("{}/{}", object.namespace, object.name)),
-                    _ => put("ca", format_args!("{object}")),
-                }),
+                TrustedCa::Bundle(bundle) => {
+                    bundle.objects().for_each(|object| match object.kind.plural() {
+                        "secrets" => put("ca", format_args!("{}/{}", object.namespace, object.name)),
+                        _ => put("ca", format_args!("{object}")),
+                    });
+                    if let Some(crl) = bundle.crl() {
+                        put("crl", format_args!("{}/{}", crl.namespace, crl.name));
+                    }
+                }
                 TrustedCa::System => put("ca", format_args!("system")),
             }
             names.iter().for_each(|name| match name {
@@ -147,6 +164,12 @@ impl ClusterOverrides {
         }
         if let Some(ObjectRef { namespace, name, .. }) = client_certificate {
             put("client-certificate", format_args!("{namespace}/{name}"));
+        }
+        if let Some(TlsVersions { lowest, highest }) = tls_versions {
+            put("tls-versions", format_args!("{lowest} {highest}"));
+        }
+        if let Some(parameters) = tls_parameters {
+            put("tls-parameters", format_args!("{parameters}"));
         }
         if let Some(most) = max_retries {
             put("max-retries", format_args!("{most}"));
@@ -201,11 +224,13 @@ mod tests {
         HeaderValue,
         cluster::{Aggression, CaBundle},
         route::Path,
+        tls::TlsVersion,
     };
     use std::time::Duration;
 
     fn http(statuses: Vec<(u16, u16)>) -> Probe {
-        Probe::Http { path: Path::root().into(), host: HeaderValue::parse("a").expect("a value"), statuses }
+        let host = HeaderValue::parse("a").expect("a value");
+        Probe::Http { path: Path::root().into(), host, statuses, headers: HeaderChanges::default() }
     }
 
     fn grpc(service: &str, host: Option<&str>) -> Probe {
@@ -233,6 +258,11 @@ mod tests {
 
     fn secret(namespace: &str, name: &str) -> ObjectRef {
         ObjectRef::new(kinds::kind::SECRET, namespace, name)
+    }
+
+    fn parameters(ciphers: &[&str], curves: &[&str]) -> Option<Arc<TlsParameters>> {
+        let words = |words: &[&str]| words.iter().map(|&word| Arc::from(word)).collect();
+        TlsParameters { ciphers: words(ciphers), curves: words(curves), alpn: Vec::new() }.shared()
     }
 
     fn slow(aggression: &str, least_percent: u32) -> SlowStart {
@@ -278,6 +308,13 @@ mod tests {
             ClusterOverrides { health: Some(HealthCheck { probe: grpc("a", Some("b")), ..health() }), ..plain.clone() },
             ClusterOverrides { health_port: Some(81), ..plain.clone() },
             ClusterOverrides { max_retries: Some(81), ..plain.clone() },
+            ClusterOverrides { tls_versions: Some(TlsVersions::default()), ..plain.clone() },
+            ClusterOverrides {
+                tls_versions: Some(TlsVersions { lowest: TlsVersion::V1_3, ..TlsVersions::default() }),
+                ..plain.clone()
+            },
+            ClusterOverrides { tls_parameters: parameters(&["AES128-SHA"], &[]), ..plain.clone() },
+            ClusterOverrides { tls_parameters: parameters(&[], &["P-256"]), ..plain.clone() },
             ClusterOverrides { client_certificate: Some(secret("a", "b")), ..plain.clone() },
             ClusterOverrides { client_certificate: Some(secret("a", "c")), ..plain.clone() },
             ClusterOverrides { client_certificate: Some(secret("c", "b")), ..plain.clone() },
@@ -293,10 +330,12 @@ mod tests {
         let both = [ObjectRef::new(kinds::kind::SECRET, "ns", "a"), config_map.clone()];
         let both = TrustedCa::Bundle(CaBundle::of(both).expect("two objects"));
         let of_config_map = TrustedCa::Bundle(config_map.into());
+        let revoked = TrustedCa::Bundle(CaBundle::from(secret("ns", "a")).revoked_by(Some(secret("ns", "b"))));
         let uri = vec![SubjectAltName::Uri("x".into())];
         let validations = [
             Validation { ca: of_config_map, ..trusted("a", &["x"]) },
             Validation { ca: both, ..trusted("a", &["x"]) },
+            Validation { ca: revoked, ..trusted("a", &["x"]) },
             Validation { ca: TrustedCa::System, ..trusted("a", &["x"]) },
             Validation { names: uri, ..trusted("a", &["x"]) },
         ];

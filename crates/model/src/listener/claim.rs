@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 /// A listener that an object asks for. Several may share a port if they speak the same protocol, differ in their host, and have
 /// the same owner.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListenerClaim {
     /// The listener.
     pub listener: ListenerId,
@@ -24,6 +24,9 @@ pub struct ListenerClaim {
     /// only where the operator has bound the listener to the fleet: it shares ports with the listeners of settings and with all
     /// others that are bound.
     pub owner: Option<ObjectRef>,
+    /// The TLS listener of this address and port whose plaintext connections it takes: it then speaks plaintext HTTP, and has no
+    /// socket of its own.
+    pub plaintext_of: Option<ListenerId>,
     /// What it has of its own where its port has settings.
     pub overrides: PortOverrides,
     /// Which of two claims wins that exclude each other.
@@ -41,6 +44,8 @@ pub struct PortOverrides {
     pub proxy_protocol: Option<bool>,
     /// How many requests one HTTP/2 connection may have in flight.
     pub max_streams: Option<u32>,
+    /// What the names of its statistics begin with: letters, digits and `_`.
+    pub stats_prefix: Option<Arc<str>>,
     /// What else holds for its requests.
     pub http: Option<Arc<HttpOverrides>>,
 }
@@ -57,6 +62,7 @@ impl PortOverrides {
             trusted_hops: self.trusted_hops.unwrap_or(settings.trusted_hops),
             proxy_protocol: self.proxy_protocol.unwrap_or(settings.proxy_protocol),
             max_streams: self.max_streams.unwrap_or(settings.max_streams),
+            stats_prefix: self.stats_prefix.clone().or(settings.stats_prefix),
             ..settings
         }
     }
@@ -70,7 +76,7 @@ impl PortOverrides {
 }
 
 /// Where all connections or datagrams of a plain TCP or UDP listener go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StreamPiece {
     /// The listener.
     pub listener: ListenerId,

@@ -1,6 +1,8 @@
 //! What an object may say about the HTTP of listeners on ports of their own, over the settings of the fleet.
 
-use super::{Compression, Gzip, HeadersWithUnderscores, HttpSettings};
+use super::{
+    AccessLog, AccessLogFormat, ClientCertHeader, Compression, GrpcStats, Gzip, HeadersWithUnderscores, HttpSettings,
+};
 use crate::Timeout;
 use std::sync::Arc;
 
@@ -41,6 +43,16 @@ pub struct HttpOverrides {
     pub grpc_http1_bridge: Option<bool>,
     /// What becomes of headers with a `_` in their names.
     pub underscores: Option<HeadersWithUnderscores>,
+    /// The form of the access log.
+    pub access_log_format: Option<AccessLogFormat>,
+    /// The file of the access log.
+    pub access_log_path: Option<Arc<str>>,
+    /// Which statistics of gRPC are kept.
+    pub grpc_stats: Option<Arc<GrpcStats>>,
+    /// Whether whoever connects is believed about the client's address and the scheme.
+    pub believes_peers: Option<bool>,
+    /// What becomes of `x-forwarded-client-cert` that whoever connects has written.
+    pub client_cert_header: Option<ClientCertHeader>,
 }
 
 impl HttpOverrides {
@@ -65,6 +77,14 @@ impl HttpOverrides {
             grpc_web: self.grpc_web.unwrap_or(settings.grpc_web),
             grpc_http1_bridge: self.grpc_http1_bridge.unwrap_or(settings.grpc_http1_bridge),
             underscores: self.underscores.unwrap_or(settings.underscores),
+            access_log: AccessLog {
+                format: self.access_log_format.clone().unwrap_or(settings.access_log.format),
+                path: self.access_log_path.clone().unwrap_or(settings.access_log.path),
+                ..settings.access_log
+            },
+            grpc_stats: self.grpc_stats.clone().unwrap_or(settings.grpc_stats),
+            believes_peers: self.believes_peers.unwrap_or(settings.believes_peers),
+            client_cert_header: self.client_cert_header.or(settings.client_cert_header),
             ..settings
         }
     }

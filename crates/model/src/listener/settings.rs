@@ -1,7 +1,7 @@
 //! What holds for every request of a listener; the defaults are Contour's where it has one.
 
 use super::AccessLog;
-use crate::Timeout;
+use crate::{Timeout, tls::client_validation::ForwardedDetails};
 use std::{sync::Arc, time::Duration};
 
 /// How answers are compressed for clients that ask for it.
@@ -90,6 +90,38 @@ pub enum HeadersWithUnderscores {
     Drop,
 }
 
+/// What becomes of `x-forwarded-client-cert` where a proxy in front is believed about it. Otherwise it is removed, and written by what
+/// the chain of a host says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClientCertHeader {
+    /// It is passed on if the connection has a client certificate.
+    ForwardOnly,
+    /// It is passed on if the connection has a client certificate, which is added.
+    AppendForward(ForwardedDetails),
+    /// It is passed on.
+    AlwaysForwardOnly,
+}
+
+/// Which statistics of gRPC are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GrpcStats {
+    /// Of which methods.
+    pub methods: GrpcMethods,
+    /// Whether the time that backends take is among them.
+    pub upstream: bool,
+}
+
+/// The methods of which statistics are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum GrpcMethods {
+    /// All together.
+    Together,
+    /// Each that a client calls.
+    Each,
+    /// Each of these, by service; no list is empty. All others together.
+    Listed(Vec<(Arc<str>, Vec<Arc<str>>)>),
+}
+
 /// What stands in the body of an answer that the proxy makes because there is nothing to serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LocalReplyBody {
@@ -138,6 +170,8 @@ pub struct HttpSettings {
     pub access_log: AccessLog,
     /// What stands in the body of answers that are the proxy's own.
     pub local_reply_body: LocalReplyBody,
+    /// Whether routes may have a script run: the filter for it is there.
+    pub runs_scripts: bool,
     /// How answers are compressed.
     pub compression: Compression,
     /// How gzip compresses.
@@ -150,6 +184,10 @@ pub struct HttpSettings {
     pub proxy_protocol: bool,
     /// How many proxies in front of us may be believed about the client's address.
     pub trusted_hops: u32,
+    /// Whether whoever connects is believed about the client's address and the scheme.
+    pub believes_peers: bool,
+    /// What becomes of `x-forwarded-client-cert`, if whoever connects is believed about it.
+    pub client_cert_header: Option<ClientCertHeader>,
     /// How long a connection may be idle.
     pub connection_idle: Timeout,
     /// How long a stream may be idle.
@@ -176,6 +214,8 @@ pub struct HttpSettings {
     pub max_requests: Option<u32>,
     /// How many requests one HTTP/2 connection may have in flight.
     pub max_streams: u32,
+    /// What the names of its statistics begin with; the name of its port where nothing is said.
+    pub stats_prefix: Option<Arc<str>>,
     /// The most bytes of a request that is buffered as a whole before a backend sees it; none is where nothing is said.
     pub request_buffer: Option<u32>,
     /// The most kilobytes of the headers of a request.
@@ -196,6 +236,8 @@ pub struct HttpSettings {
     pub grpc_web: bool,
     /// Whether gRPC is served to clients of HTTP/1.1, which know no trailers: responses are held until they are complete.
     pub grpc_http1_bridge: bool,
+    /// Which statistics of gRPC are kept.
+    pub grpc_stats: Arc<GrpcStats>,
 }
 
 impl Default for HttpSettings {
@@ -203,12 +245,15 @@ impl Default for HttpSettings {
         Self {
             access_log: AccessLog::default(),
             local_reply_body: LocalReplyBody::default(),
+            runs_scripts: false,
             compression: Compression::default(),
             gzip: None,
             server_header: ServerHeader::default(),
             server_name: None,
             proxy_protocol: false,
             trusted_hops: 0,
+            believes_peers: false,
+            client_cert_header: None,
             connection_idle: Timeout::After(Duration::from_secs(60)),
             stream_idle: Timeout::Default,
             request: Timeout::Default,
@@ -222,6 +267,7 @@ impl Default for HttpSettings {
             versions: HttpVersions::default(),
             max_requests: None,
             max_streams: 100,
+            stats_prefix: None,
             request_buffer: None,
             header_kilobytes: None,
             reject_escaped_slashes: false,
@@ -232,6 +278,7 @@ impl Default for HttpSettings {
             title_case: false,
             grpc_web: true,
             grpc_http1_bridge: false,
+            grpc_stats: Arc::new(GrpcStats { methods: GrpcMethods::Together, upstream: true }),
         }
     }
 }

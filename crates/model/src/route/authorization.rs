@@ -9,7 +9,7 @@ pub enum Authorization {
     /// The route does not say: whoever the operator names for routes that do not.
     #[default]
     Unset,
-    /// Whoever the operator names, if anybody, who is told these words besides.
+    /// Whoever the operator names, if anybody, who is told these words besides; not in the place of the operator's.
     AskDefault(Arc<AuthContext>),
     /// Nobody.
     Disabled,
@@ -102,8 +102,9 @@ impl Authorization {
         match self {
             Authorization::Unset if is_on => Authorization::Ask(global.clone()),
             Authorization::AskDefault(context) => {
-                let mut all = global.context.clone();
-                all.extend(context.iter().map(|(key, value)| (key.clone(), value.clone())));
+                // The operator's words win: its server decides by them.
+                let mut all = AuthContext::clone(context);
+                all.extend(global.context.iter().map(|(key, value)| (key.clone(), value.clone())));
                 Authorization::Ask(Arc::new(AuthCheck { server: global.server.clone(), context: all }))
             }
             Authorization::Unset | Authorization::Disabled | Authorization::Ask(_) | Authorization::AskFleet(_) => {

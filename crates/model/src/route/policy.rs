@@ -29,11 +29,13 @@ pub struct Policy {
     /// Changes of response headers.
     pub response_headers: HeaderChanges,
     /// Which clients may send requests, by IP address.
-    pub clients: Option<IpFilter>,
+    pub ip_filter: Option<IpFilter>,
     /// Whether requests with an escaped slash in the path are refused.
     pub rejects_escaped_slashes: bool,
+    /// Whether requests and responses go through the script of the fleet.
+    pub runs_script: bool,
     /// The local rate limit of this route.
-    pub limit: Option<LocalRateLimitPolicy>,
+    pub local_rate_limit: Option<LocalRateLimitPolicy>,
     /// The local rate limit that all routes of the host without one of their own share.
     pub host_rate_limit: Option<Arc<LocalRateLimitPolicy>>,
     /// The global rate limit, its own or that of the host.
@@ -60,9 +62,10 @@ impl StaticDefault for Policy {
         static NONE: Policy = Policy {
             request_headers: HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() },
             response_headers: HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() },
-            clients: None,
+            ip_filter: None,
             rejects_escaped_slashes: false,
-            limit: None,
+            runs_script: false,
+            local_rate_limit: None,
             host_rate_limit: None,
             global_limit: None,
             cors: None,

@@ -73,6 +73,8 @@ pub enum OnEqual {
     Mirror {
         /// Of how many in a hundred; 0 to 100.
         percent: u8,
+        /// Whether it may have copies of requests of other namespaces.
+        across_namespaces: bool,
         /// What is said where another one has the copies.
         messages: &'static SplitMessages,
     },
@@ -92,6 +94,8 @@ pub struct SplitMessages {
     pub redirect: &'static str,
     /// Another one has the copies already.
     pub mirror: &'static str,
+    /// The requests are those of another namespace, and it gets no copies of them.
+    pub foreign_mirror: &'static str,
 }
 
 /// A share of the requests that several routes match.

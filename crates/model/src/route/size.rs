@@ -34,9 +34,10 @@ impl Policy {
         let Self {
             request_headers,
             response_headers,
-            clients,
+            ip_filter: clients,
             rejects_escaped_slashes: _,
-            limit,
+            runs_script: _,
+            local_rate_limit: limit,
             host_rate_limit: _,
             global_limit,
             cors,

@@ -18,13 +18,14 @@ use crate::{
     objects::Objects,
     ports::ActiveListeners,
     settings::ForGateways,
+    translations::Translations,
     view::TableView,
 };
 use dialect_gateway::{
     GatewayView, Listener, Listeners, class,
     gateway::{self, backend_certificate::BackendCertificate, tls::ListenerTls},
     listener_set, route, status,
-    tls_policy::{self, TargetSection},
+    tls_policy::{self, InEffect},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
@@ -32,10 +33,7 @@ use kinds::{
     Namespace, TcpRoute, TlsRoute, UdpRoute, kind,
 };
 use model::{ObjectRef, Translation, status::StatusFacts, translation::Section};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Gateway API.
 pub struct GatewayDialect;
@@ -125,15 +123,13 @@ impl Dialect for GatewayDialect {
         };
         let merged = reads.get::<GatewayListeners>(&gateway)?;
         let is_gateway = object.kind == kind::GATEWAY;
-        let whole = Section { object: object.clone(), name: "".into() };
-        let sets = is_gateway.then(|| reads.probe::<AttachedTo>(&whole).len());
+        let sets = is_gateway.then(|| attached_sets(object, merged, reads));
         let state = fleets::state(object, reads);
         let facts = status::complete(facts, sets, |name| {
             let section = Section { object: object.clone(), name: name.into() };
-            let listener = merged.of(object).find(|listener| *listener.name == *name);
             status::Outside {
                 attached: reads.probe::<AttachedTo>(&section).len(),
-                has_port: listener.is_some_and(|listener| reads.get::<ActiveListeners>(&listener.id).is_some()),
+                has_port: has_port(object, name, merged, reads),
             }
         });
         Some(match state {
@@ -141,6 +137,24 @@ impl Dialect for GatewayDialect {
             None => facts,
         })
     }
+}
+
+/// Whether a listener has its port.
+fn has_port(owner: &ObjectRef, name: &str, listeners: &Listeners, reads: &mut Reads<'_>) -> bool {
+    let listener = listeners.of(owner).find(|listener| *listener.name == *name);
+    listener.is_some_and(|listener| reads.get::<ActiveListeners>(&listener.id).is_some())
+}
+
+/// How many ListenerSets are attached to a Gateway: those that are accepted, which one without any port is not.
+fn attached_sets(gateway: &ObjectRef, listeners: &Listeners, reads: &mut Reads<'_>) -> usize {
+    let whole = Section { object: gateway.clone(), name: "".into() };
+    let sets: Vec<_> = reads.probe::<AttachedTo>(&whole).collect();
+    let is_accepted = |set: &&ObjectRef| {
+        let facts = reads.get::<Translations>(set).and_then(|translation| translation.facts.as_deref());
+        let has_port = |name: &str| has_port(set, name, listeners, reads);
+        facts.is_some_and(|facts| status::has_usable_listener(facts, has_port))
+    };
+    sets.into_iter().filter(is_accepted).count()
 }
 
 /// The Gateways whose routes refer to one of these Services.
@@ -177,12 +191,12 @@ pub struct PoliciesInEffect;
 
 impl Table for PoliciesInEffect {
     type Key = ObjectRef;
-    type Value = BTreeMap<TargetSection, ObjectRef>;
+    type Value = InEffect;
     const NAME: &'static str = "TLS policies in effect";
 }
 
 impl Derived for PoliciesInEffect {
-    fn compute(&self, service: &ObjectRef, reads: &mut Reads<'_>) -> Option<BTreeMap<TargetSection, ObjectRef>> {
+    fn compute(&self, service: &ObjectRef, reads: &mut Reads<'_>) -> Option<InEffect> {
         let keys: Vec<_> = reads.probe::<PoliciesByService>(service).collect();
         let policies: Vec<_> = keys.into_iter().filter_map(|key| reads.get::<Objects<BackendTlsPolicy>>(key)).collect();
         Some(tls_policy::in_effect(service, policies))
@@ -245,8 +259,8 @@ impl GatewayView for TableView<'_, '_> {
         self.get(&ObjectRef::new(kind::NAMESPACE, "", name))
     }
 
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef> {
-        self.reads().get::<PoliciesInEffect>(service)?.get(section).cloned()
+    fn policies_in_effect(&mut self, service: &ObjectRef) -> InEffect {
+        self.reads().get::<PoliciesInEffect>(service).map(|policies| policies.as_ref().clone()).unwrap_or_default()
     }
 
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {

@@ -155,11 +155,11 @@ fn read(carrier: &ObjectRef, meta: &Meta, cross_namespace: bool) -> Carried {
     };
     let mut reader = Reader { carrier, meta, cross_namespace, objects: Vec::new(), verdicts: VerdictList::default() };
     if text.len() > MOST_BYTES {
-        reader.tell(Code::EmissaryAnnotationLimit, None, format!("it has more than {} KiB", MOST_BYTES / 1024));
+        reader.report(Code::EmissaryAnnotationLimit, None, format!("it has more than {} KiB", MOST_BYTES / 1024));
     }
     let documents = yaml::documents(bounded(text));
     if documents.len() > MOST_OBJECTS {
-        reader.tell(Code::EmissaryAnnotationLimit, None, format!("it has more than {MOST_OBJECTS} objects"));
+        reader.report(Code::EmissaryAnnotationLimit, None, format!("it has more than {MOST_OBJECTS} objects"));
     }
     let mut nodes = LIMITS.nodes;
     for (index, document) in documents.iter().take(MOST_OBJECTS).enumerate() {
@@ -171,7 +171,7 @@ fn read(carrier: &ObjectRef, meta: &Meta, cross_namespace: bool) -> Carried {
                     YamlError::Syntax { .. } => Code::EmissaryAnnotation,
                     YamlError::Limit { .. } => Code::EmissaryAnnotationLimit,
                 };
-                reader.tell(code, Some(error.position()), error.to_string());
+                reader.report(code, Some(error.position()), error.to_string());
             }
         }
     }
@@ -194,7 +194,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn tell(&mut self, code: Code, position: Option<Position>, why: impl Into<String>) {
+    fn report(&mut self, code: Code, position: Option<Position>, why: impl Into<String>) {
         let why = why.into();
         let why = position.map_or_else(|| why.clone(), |position| format!("line {}: {why}", position.line));
         self.verdicts.push(Verdict::new(code, origin(self.carrier), why));
@@ -203,7 +203,7 @@ impl Reader<'_> {
     fn document(&mut self, index: usize, node: &Node<'_>) {
         if !matches!(node.value, Value::Map(_)) {
             let why = format!("expected an object with apiVersion and kind, found {}", node.describe());
-            return self.tell(Code::EmissaryAnnotation, Some(node.position), why);
+            return self.report(Code::EmissaryAnnotation, Some(node.position), why);
         }
         let Some(kind) = kind_of(node) else {
             let word = |name: &str| node.get(name).and_then(Node::text).filter(|text| !text.is_empty()).map(shortened);
@@ -213,31 +213,31 @@ impl Reader<'_> {
                 kind.as_deref().unwrap_or("an object without `kind`"),
                 version.as_deref().unwrap_or("no `apiVersion`")
             );
-            return self.tell(Code::EmissaryAnnotationKind, Some(node.position), why);
+            return self.report(Code::EmissaryAnnotationKind, Some(node.position), why);
         };
         let Decoded { object, faults, unknown } = match kinds::decode(kind, &unfold(node, self.meta)) {
             Ok(decoded) => decoded,
             Err(error) => {
                 let why = format!("{kind}: {error}");
-                return self.tell(Code::EmissaryAnnotationValue, Some(position(node, error.path())), why);
+                return self.report(Code::EmissaryAnnotationValue, Some(position(node, error.path())), why);
             }
         };
         let key = object.key();
         for fault in faults.iter().take(MOST_FAULTS) {
             let why = format!("{kind} {} {}: {}", key.name, fault.path, fault.why);
-            self.tell(Code::EmissaryAnnotationValue, Some(position(node, &fault.path)), why);
+            self.report(Code::EmissaryAnnotationValue, Some(position(node, &fault.path)), why);
         }
         for unknown in unknown.iter().take(MOST_FAULTS) {
             let why = format!("{kind} {}: {unknown}", key.name);
-            self.tell(Code::EmissaryAnnotationField, Some(position(node, &unknown.path)), why);
+            self.report(Code::EmissaryAnnotationField, Some(position(node, &unknown.path)), why);
         }
         if key.namespace != self.carrier.namespace && !self.cross_namespace {
             let why = format!("{kind} {} is for namespace {}", key.name, key.namespace);
-            return self.tell(Code::EmissaryAnnotationNamespace, Some(position(node, "metadata.namespace")), why);
+            return self.report(Code::EmissaryAnnotationNamespace, Some(position(node, "metadata.namespace")), why);
         }
         if self.objects.iter().any(|(other, _)| *other == key) {
             let why = format!("{key} stands in this annotation already");
-            return self.tell(Code::EmissaryDuplicate, Some(position(node, "metadata.name")), why);
+            return self.report(Code::EmissaryDuplicate, Some(position(node, "metadata.name")), why);
         }
         self.objects.push((key, CarriedObject { object, document: index }));
     }

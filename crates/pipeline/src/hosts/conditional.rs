@@ -41,6 +41,22 @@ impl PartIndex for ConditionalHostsByKey {
     }
 }
 
+/// Translations by the virtual hosts that may have their hosts that are parts of others, whatever those have.
+pub struct ConditionalHostsWithin;
+
+impl Index for ConditionalHostsWithin {
+    type Of = Translations;
+    type Key = HostKey;
+    const NAME: &'static str = "by virtual host around a conditional host";
+
+    fn keys(_: &ObjectRef, translation: &TranslationRow) -> impl IntoIterator<Item = HostKey> {
+        let around = |host: &ConditionalHost| {
+            host.virtual_hosts().map(|around| (host.listener.clone(), around)).collect::<Vec<_>>()
+        };
+        translation.conditional.iter().flat_map(around).collect::<BTreeSet<_>>()
+    }
+}
+
 /// A host that is a part of others, and what its requests get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionalRow {

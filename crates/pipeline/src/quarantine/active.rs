@@ -7,6 +7,7 @@
 use super::shared;
 use crate::{
     client_trust::ClientTrustResources,
+    equal_hosts::{AnchorScopes, SharedRouteResources},
     fleet_resources::{MetricsSecretResources, RuntimeResources},
     holders::HolderResources,
     hosts::{NamedChainCertificates, SharedChainCertificates},
@@ -53,8 +54,10 @@ impl Derived for ActiveTargets {
                 .or_else(|| of::<ClientTrustResources>(target, reads))
                 .or_else(|| of_member::<CaResources, OfCas>(target, reads).map(|(_, withheld)| withheld.clone()))
                 .or_else(|| of::<MetricsSecretResources>(target, reads)),
-            Kind::Route => of::<RouteResources>(target, reads),
-            Kind::ScopedRoute => of::<ScopeResources>(target, reads).or_else(|| of::<RedirectScopes>(target, reads)),
+            Kind::Route => of::<RouteResources>(target, reads).or_else(|| of::<SharedRouteResources>(target, reads)),
+            Kind::ScopedRoute => of::<ScopeResources>(target, reads)
+                .or_else(|| of::<RedirectScopes>(target, reads))
+                .or_else(|| of::<AnchorScopes>(target, reads)),
             Kind::Listener => of::<ListenerResources>(target, reads),
             Kind::Extension => of::<TcpResources>(target, reads)
                 .or_else(|| of::<StreamResources>(target, reads))

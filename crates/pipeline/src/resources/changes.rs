@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     client_trust::ClientTrustResources,
+    equal_hosts::{AnchorScopes, SharedRouteResources},
     fleet_resources::{MetricsSecretResources, RuntimeResources, TokenBucketResources},
     holders::HolderResources,
     listeners::ListenerResources,
@@ -74,6 +75,8 @@ pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
     take::<StreamResources>(engine, into);
     take::<UdpClusterResources>(engine, into);
     take::<RouteResources>(engine, into);
+    take::<SharedRouteResources>(engine, into);
+    take::<AnchorScopes>(engine, into);
     take::<ScopeResources>(engine, into);
     take::<RedirectScopes>(engine, into);
     take::<ListenerResources>(engine, into);

@@ -194,6 +194,19 @@ fn what_hosts_and_routes_make_together_is_bounded_and_told() {
     assert_eq!(bed.0.self_check(), Ok(()));
 }
 
+/// Two thousand hosts share one list of a thousand routes, and one more has a route of its own: none is left out.
+#[test]
+fn routes_that_hosts_have_in_common_do_not_count_for_each_of_them() {
+    let mut many = shared("shared", 0, Some("*"), "", "/");
+    many.shared[0].routes = (0..1_000).map(|at| Arc::new(route("shared", 0, &format!("/{at}")))).collect();
+    let hosts = (0..2_000).map(|at| host(&format!("host-{at}"), &format!("h{at}.example.com"), None));
+    let mut bed = Bed::new(hosts.chain([many, shared("one", 1, Some("h7.example.com"), "", "/own")]));
+    assert!(bed.told("shared").is_empty());
+    assert_eq!((bed.served("h6.example.com").len(), bed.served("h7.example.com").len()), (1_000, 1_001));
+    // Another host that has the same routes recomputes none of the others.
+    assert_eq!(bed.recomputed(|bed| bed.set(host("new", "new.example.com", None))), 1);
+}
+
 fn cluster(name: &str) -> WeightedCluster {
     let backend = model::EndpointsId::tcp("ns", name, 80);
     WeightedCluster::new(model::ClusterId::from(backend), 1)

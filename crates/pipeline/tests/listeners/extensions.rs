@@ -44,8 +44,7 @@ fn put(pipeline: &mut Pipeline, object: &Object) -> Output {
 fn every_error_of_an_extension_service_is_in_its_status() {
     let external = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "external", "namespace": "default" },
         "spec": { "type": "ExternalName", "externalName": "auth.example.com", "ports": [{ "port": 80 }] } });
-    let said = |spec: Value| -> Vec<String> {
-        let mut pipeline = pipeline();
+    let said_by = |mut pipeline: Pipeline, spec: Value| -> Vec<String> {
         for object in [object(&external), ca("default", "ca"), ca("other", "ca")] {
             pipeline.put(&object.key(), Some(object));
         }
@@ -62,6 +61,7 @@ fn every_error_of_an_extension_service_is_in_its_status() {
         let words = |it: &Value| format!("{} {}", it["type"].as_str().unwrap(), it["reason"].as_str().unwrap());
         list.iter().map(words).collect()
     };
+    let said = |spec: Value| said_by(pipeline(), spec);
     let web = json!([{ "name": "web", "port": 80 }]);
     let with = |field: &str, value: Value| {
         let mut spec = json!({ "services": web });
@@ -84,6 +84,20 @@ fn every_error_of_an_extension_service_is_in_its_status() {
     assert_eq!(said(h2c), ["SpecError InconsistentProtocol"]);
     assert_eq!(with("validation", trust("nowhere")), ["SpecError TLSUpstreamValidation"]);
     assert_eq!(with("validation", trust("other/ca")), ["TLSError CACertificateNotDelegated"]);
+    // The certificate that proxies present is missing, or none.
+    let presenting = |certificate: &str, spec: Value| {
+        let mut settings = world::settings(Packing::Scoped);
+        settings.http_proxy.client_certificate = Some(ObjectRef::new(kind::SECRET, "default", certificate));
+        let mut pipeline = Pipeline::new(&settings);
+        let web = service("web", Ipv4Addr::LOCALHOST);
+        pipeline.put(&web.key(), Some(web));
+        said_by(pipeline, spec)
+    };
+    for certificate in ["nowhere", "ca"] {
+        let refused = presenting(certificate, json!({ "services": web, "validation": trust("ca") }));
+        assert_eq!(refused, ["TLSError SecretNotValid"], "{certificate}");
+        assert_eq!(presenting(certificate, json!({ "services": web, "protocol": "h2c" })), none, "without TLS");
+    }
     assert_eq!(with("circuitBreakerPolicy", json!({ "maxRequests": -1 })), ["SpecError CircuitBreakerPolicyNotValid"]);
     assert_eq!(services(json!([])), ["ServiceError ServiceUnresolvedReference"]);
     assert_eq!(services(json!([{ "name": "nobody", "port": 80 }])), ["ServiceError ServiceUnresolvedReference"]);

@@ -121,6 +121,22 @@ fn one_of_many_fleets_is_edited_alone() {
     assert!(output.fleets.is_empty());
     let computed = pipeline.engine().last_batch().computed;
     assert!(computed <= 12 * HOSTS as u64, "{computed} rows");
+    // So does one that comes back, and one that is new.
+    gateway(7).put(&mut pipeline);
+    let mut output = pipeline.settle();
+    let (set, gone) = told(&mut output, &named(7));
+    assert!(set.len() > HOSTS && gone.is_empty(), "{set:?} {gone:?}");
+    assert!(output.fleets.is_empty() && output.xds.upserts.is_empty());
+    let computed = pipeline.engine().last_batch().computed;
+    assert!(computed <= 12 * HOSTS as u64, "{computed} rows");
+    gateway(FLEETS).put(&mut pipeline);
+    (0..HOSTS).for_each(|number| route(FLEETS, number, "web").put(&mut pipeline));
+    let mut output = pipeline.settle();
+    let (set, gone) = told(&mut output, &named(FLEETS));
+    assert!(set.len() > HOSTS && gone.is_empty(), "{set:?} {gone:?}");
+    assert!(output.fleets.is_empty() && output.xds.upserts.is_empty());
+    let computed = pipeline.engine().last_batch().computed;
+    assert!(computed <= 16 * HOSTS as u64, "{computed} rows");
 }
 
 /// Names are the same in every fleet, and what one fleet's proxies refuse is none of the others'.
@@ -291,7 +307,7 @@ fn settings_change_while_it_runs_and_reach_their_readers() {
         ("authorization services of Emissary", 1),
         ("defaults of mappings of Emissary", 1),
         ("extensions of fleets", 1),
-        ("listener resources", 4),
+        ("listener resources", 3),
         ("listeners", 2),
         ("listeners of Emissary", 1),
         ("log services of Emissary", 1),
@@ -312,6 +328,9 @@ fn settings_change_while_it_runs_and_reach_their_readers() {
     assert_eq!(set, ["cds default/web/80"]);
     computed.retain(|name, _| !parts.contains_key(name));
     assert_eq!(computed, [("cluster resources", 1)].into());
+    settings.admin_port = 9001;
+    let (set, ..) = change(&settings);
+    assert_eq!(set, ["lds envoy-admin"]);
     settings.admin_port = 0;
     let (set, gone, _) = change(&settings);
     assert_eq!((set.len(), gone), (0, 1), "the admin listener goes");

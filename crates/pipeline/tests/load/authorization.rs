@@ -4,7 +4,14 @@ use kinds::Object;
 use model::ObjectRef;
 use serde_json::json;
 use std::{net::IpAddr, time::Duration};
-use testbed::{KatServer, auth_server::AuthServer, cases::object, certs::Ca, eventually};
+use testbed::{
+    KatServer,
+    auth_server::AuthServer,
+    broken_server::{BrokenServer, Fault},
+    cases::object,
+    certs::Ca,
+    eventually,
+};
 
 use crate::bed::{Bed, secret, service, slice, slice_of, undisturbed};
 
@@ -146,5 +153,41 @@ async fn a_server_of_emissary_decides() {
         let denied = denied.await.unwrap();
         assert_eq!((denied.status.as_u16(), denied.headers["location"].as_bytes()), (status, &b"/login"[..]));
         assert!(denied.try_echo().is_none(), "a backend was asked");
+    }
+}
+
+/// A server over HTTP that answers with bytes that are no HTTP, or closes: nobody has decided, so requests are denied, or pass where
+/// failOpen says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open() {
+    let mut bed = Bed::start("authorization-no-http").await;
+    let ca = Ca::new("authorization-no-http");
+    let mut objects = bed.service("a", "web").await;
+    objects.extend([secret("a", "cert", &ca.leaf("*.example.com").make()), service("a", "checker")]);
+    objects.push(object(&json!({
+        "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+        "metadata": { "name": "auth", "namespace": "a" },
+        "spec": { "protocol": "http/1.1", "services": [{ "name": "checker", "port": 80 }] },
+    })));
+    for (name, fail_open) in [("closed", false), ("open", true)] {
+        let authorization = json!({ "extensionRef": { "name": "auth" }, "serviceType": "http", "failOpen": fail_open });
+        let fqdn = format!("{name}.example.com");
+        let host = json!({ "fqdn": fqdn, "tls": { "secretName": "cert" }, "authorization": authorization });
+        objects.push(object(&json!({
+            "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name, "namespace": "a" },
+            "spec": { "virtualhost": host, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] },
+        })));
+    }
+    bed.apply(objects).await;
+    for fault in [Fault::NotHttp2, Fault::Closes] {
+        let server = BrokenServer::start(fault).await.unwrap();
+        let IpAddr::V4(address) = server.address().ip() else { unreachable!("test addresses are IPv4") };
+        bed.apply([slice("a", "checker", &[address])]).await;
+        for (host, expected) in [("closed.example.com", 403), ("open.example.com", 200), ("CLOSED.example.com", 403)] {
+            let client = bed.https.clone().trust(&ca).sni(host.to_lowercase()).host(host);
+            for client in [client.clone(), client.http2()] {
+                assert_eq!(client.get("/").await.unwrap().status.as_u16(), expected, "{fault:?} {host}");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use kinds::Object;
 use pipeline::{
     extensions::ExtensionName,
-    settings::{GlobalRateLimits, Settings},
+    settings::{GlobalRateLimits, Packing, Settings},
 };
 use serde_json::{Value, json};
 use std::{
@@ -64,7 +64,7 @@ fn extension_at(counter: SocketAddr, timeout: &str) -> [Object; 3] {
 fn proxy(namespace: &str, fqdn: &str, descriptors: &Value) -> Object {
     let limit = json!({ "global": { "descriptors": descriptors } });
     object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
-        "metadata": { "name": "web", "namespace": namespace },
+        "metadata": { "name": fqdn.replace('*', "any"), "namespace": namespace },
         "spec": { "virtualhost": { "fqdn": fqdn, "rateLimitPolicy": limit },
             "routes": [{ "services": [{ "name": "web", "port": 80 }] },
                 { "conditions": [{ "prefix": "/free" }], "services": [{ "name": "web", "port": 80 }],
@@ -189,30 +189,40 @@ async fn a_service_that_stops_lets_requests_through_if_the_operator_says_so() {
 }
 
 /// Whatever is wrong with the service, limited requests are denied, or let through if the operator says so; the others notice nothing.
-async fn broken(name: &str, fail_open: bool) {
-    let mut bed = Bed::with(name, settings(fail_open, false)).await;
+async fn broken(name: &str, packing: Packing, fail_open: bool) {
+    let change = settings(fail_open, false);
+    let change = |settings: &mut Settings| {
+        settings.packing = packing;
+        change(settings);
+    };
+    let mut bed = Bed::with(name, change).await;
     let mut objects = bed.service("team-a", "web").await;
     objects.push(proxy("team-a", "web.example.com", &generic("shared")));
+    objects.push(proxy("team-a", "*.wild.example.com", &generic("shared")));
     bed.apply(objects).await;
     let expected = if fail_open { 200 } else { 500 };
     for fault in Fault::ALL {
         let server = BrokenServer::start(fault).await.unwrap();
         bed.apply(extension_at(server.address(), "300ms")).await;
-        for _ in 0..3 {
-            let limited = bed.http.clone().host("web.example.com").get("/").await.unwrap();
-            assert_eq!(limited.status.as_u16(), expected, "{fault:?}, fail open: {fail_open}");
-            let free = bed.http.clone().host("web.example.com").get("/free").await.unwrap();
-            assert_eq!(free.status.as_u16(), 200, "{fault:?}: a route without limits");
+        for host in ["web.example.com", "WEB.example.com", "a.wild.example.com"] {
+            for client in [bed.http.clone().host(host), bed.http.clone().host(host).http2()] {
+                let limited = client.get("/").await.unwrap();
+                assert_eq!(limited.status.as_u16(), expected, "{packing:?} {fault:?} {host}, fail open: {fail_open}");
+                let free = client.get("/free").await.unwrap();
+                assert_eq!(free.status.as_u16(), 200, "{packing:?} {fault:?} {host}: a route without limits");
+            }
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_service_denies_requests() {
-    broken("rate-limit-broken-closed", false).await;
+    broken("rate-limit-broken-closed", Packing::Scoped, false).await;
+    broken("rate-limit-broken-closed-tables", Packing::Plain, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_service_lets_requests_through_if_the_operator_says_so() {
-    broken("rate-limit-broken-open", true).await;
+    broken("rate-limit-broken-open", Packing::Scoped, true).await;
+    broken("rate-limit-broken-open-tables", Packing::Plain, true).await;
 }

@@ -14,10 +14,10 @@ use model::{
         HealthCheck, Keepalive, LONGEST_SERVER_NAME, LoadBalancing, Probe, Protocol, SlowStart, SubjectAltName,
         TrustedCa, Validation,
     },
-    tls::{TlsVersion, TlsVersions},
+    tls::{TlsParameters, TlsVersion, TlsVersions},
 };
 
-use super::dice::Dice;
+use super::{dice::Dice, routes::header_changes};
 
 /// None of them answers, and none makes anybody wait: there is no way out of a sandbox.
 pub const ADDRESSES: [IpAddr; 8] = [
@@ -90,6 +90,8 @@ fn overrides(dice: &mut Dice) -> ClusterOverrides {
             let (namespace, name) = (dice.object_name(), dice.object_name());
             ObjectRef::new(kinds::kind::SECRET, namespace, format!("{name}-client"))
         }),
+        tls_versions: dice.maybe(tls_versions),
+        tls_parameters: dice.maybe(tls_parameters).map(Arc::new),
         validation: dice.maybe(|dice| Validation {
             ca: ca(dice),
             names: dice.list(1, 8, |dice| match dice.one_in(3) {
@@ -154,7 +156,7 @@ fn request(dice: &mut Dice) -> Probe {
         let start = dice.between(100, 599);
         (start as u16, dice.between(start + 1, 600) as u16)
     });
-    Probe::Http { path: dice.path().into(), host: dice.header_value(), statuses }
+    Probe::Http { path: dice.path().into(), host: dice.header_value(), statuses, headers: header_changes(dice) }
 }
 
 /// All of one family, each once, as they are found in EndpointSlices.
@@ -173,19 +175,33 @@ pub fn endpoints(dice: &mut Dice) -> Endpoints {
     Endpoints { list }
 }
 
-pub fn settings(dice: &mut Dice) -> ClusterSettings {
+fn tls_versions(dice: &mut Dice) -> TlsVersions {
     let (lowest, highest) = dice.pick(&[
         (TlsVersion::V1_2, TlsVersion::V1_2),
         (TlsVersion::V1_2, TlsVersion::V1_3),
         (TlsVersion::V1_3, TlsVersion::V1_3),
     ]);
+    TlsVersions { lowest, highest }
+}
+
+/// Ciphers and curves, without application protocols: those of a cluster follow from its protocol.
+pub fn tls_parameters(dice: &mut Dice) -> TlsParameters {
+    let words = |words: &[&str]| words.iter().map(|&word| Arc::from(word)).collect();
+    TlsParameters {
+        ciphers: if dice.one_in(4) { Vec::new() } else { words(&["ECDHE-RSA-AES128-GCM-SHA256", "AES128-SHA"]) },
+        curves: if dice.one_in(4) { Vec::new() } else { words(&["P-256", "X25519"]) },
+        alpn: Vec::new(),
+    }
+}
+
+pub fn settings(dice: &mut Dice) -> ClusterSettings {
     ClusterSettings {
         connect_timeout: if dice.one_in(4) { Duration::ZERO } else { dice.span() },
         dns_family: dice.pick(&[DnsFamily::Auto, DnsFamily::V4, DnsFamily::V6, DnsFamily::All]),
         max_requests: dice.maybe(Dice::number),
         buffer: dice.maybe(Dice::number),
         breakers: breakers(dice),
-        tls: TlsVersions { lowest, highest },
+        tls: tls_versions(dice),
         ciphers: if dice.one_in(2) { Vec::new() } else { vec!["ECDHE-RSA-AES128-GCM-SHA256".into()] },
         curves: if dice.one_in(2) { Vec::new() } else { vec!["X25519".into()] },
         system_cas: envoy::cluster::SYSTEM_CAS.into(),

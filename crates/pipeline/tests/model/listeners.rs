@@ -5,20 +5,20 @@ use model::{
     CertificateRef, ClusterId, FleetId, Host, ObjectRef, Port, PortId, PortProtocol, Timeout,
     cluster::{CaBundle, Extension},
     listener::{
-        AccessLog, AccessLogFormat, AccessLogLevel, Compression, ConnectionSettings, Gzip, HeadersWithUnderscores,
-        HttpSettings, HttpVersions, LocalReplyBody, Percent, ServerHeader, SpanTag, StreamTarget, TagValue, Tracer,
-        Tracing,
+        AccessLog, AccessLogFormat, AccessLogLevel, ClientCertHeader, Compression, ConnectionSettings, GrpcMethods,
+        GrpcStats, Gzip, HeadersWithUnderscores, HttpSettings, HttpVersions, LocalReplyBody, Percent, ServerHeader,
+        SpanTag, StreamTarget, TagValue, Tracer, Tracing,
         settings::{GzipLevel, GzipStrategy},
     },
     tls::{
-        ClientValidation, TcpChain, TcpProxy, Termination, TlsVersion,
+        ClientValidation, TcpChain, TcpProxy, Termination, TlsParameters, TlsVersion,
         client_validation::{ClientTrust, ForwardedDetails, RevocationCheck},
     },
 };
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use super::{
-    clusters::{ADDRESSES, server_name},
+    clusters::{ADDRESSES, server_name, tls_parameters},
     dice::Dice,
     routes::clients,
 };
@@ -90,7 +90,23 @@ fn settings(dice: &mut Dice) -> HttpSettings {
         title_case: dice.one_in(2),
         grpc_web: dice.one_in(2),
         grpc_http1_bridge: dice.one_in(2),
+        grpc_stats: Arc::new(grpc_stats(dice)),
+        stats_prefix: dice.maybe(|dice| dice.pick(&["edge", "a_b"]).into()),
+        runs_scripts: dice.one_in(2),
+        believes_peers: dice.one_in(2),
+        client_cert_header: dice.maybe(|dice| {
+            dice.pick(&[
+                ClientCertHeader::ForwardOnly,
+                ClientCertHeader::AppendForward(ForwardedDetails { chain: true, ..ForwardedDetails::default() }),
+                ClientCertHeader::AlwaysForwardOnly,
+            ])
+        }),
     }
+}
+
+fn grpc_stats(dice: &mut Dice) -> GrpcStats {
+    let listed = GrpcMethods::Listed(vec![("a.B".into(), vec!["C".into(), "D".into()])]);
+    GrpcStats { methods: dice.pick(&[GrpcMethods::Together, GrpcMethods::Each, listed]), upstream: dice.one_in(2) }
 }
 
 fn gzip(dice: &mut Dice) -> Gzip {
@@ -206,6 +222,8 @@ const OPERATORS: [&str; 20] = [
 /// How connections are decrypted, with a certificate of its own.
 pub fn termination(dice: &mut Dice, certificate: &str) -> Termination {
     let (lowest, highest) = dice.pick(&[
+        (TlsVersion::V1_0, TlsVersion::V1_2),
+        (TlsVersion::V1_1, TlsVersion::V1_3),
         (TlsVersion::V1_2, TlsVersion::V1_2),
         (TlsVersion::V1_2, TlsVersion::V1_3),
         (TlsVersion::V1_3, TlsVersion::V1_3),
@@ -217,7 +235,11 @@ pub fn termination(dice: &mut Dice, certificate: &str) -> Termination {
     let (first, second) = (secret(), secret());
     let additional = if dice.one_in(4) { Arc::from([second]) } else { Arc::default() };
     let clients = dice.maybe(client_validation).map(Arc::new);
-    Termination { certificate: first, additional, lowest, highest, clients }
+    let parameters = dice.one_in(4).then(|| {
+        let alpn = ["h2", "http/1.1", "other"].map(Arc::from).to_vec();
+        Arc::new(TlsParameters { alpn, ..tls_parameters(dice) })
+    });
+    Termination { certificate: first, additional, lowest, highest, clients, parameters }
 }
 
 /// Which client certificates are accepted.

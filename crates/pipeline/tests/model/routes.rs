@@ -45,7 +45,7 @@ pub fn virtual_host(dice: &mut Dice, host: Host, clusters: &[ClusterId], most: u
         Host::Wildcard(_) => dice.list(0, 2, |dice| Arc::new(route(dice, clusters))),
         _ => Vec::new(),
     };
-    VirtualHost { host, routes, catch_all, limit: dice.maybe(|dice| Arc::new(limit(dice))) }
+    VirtualHost { host, routes, catch_all, local_rate_limit: dice.maybe(|dice| Arc::new(limit(dice))) }
 }
 
 /// A host with more routes than a list may have, in all the shapes that decide about a tree.
@@ -55,11 +55,16 @@ pub fn long_host(dice: &mut Dice, host: Host, clusters: &[ClusterId]) -> Virtual
     for route in &mut routes {
         match shape {
             0 => route.path = PathMatch::Regex(dice.regex()),
-            1 => route.policy.limit = None,
+            1 => route.policy.local_rate_limit = None,
             _ => {}
         }
     }
-    VirtualHost { host, routes: routes.into_iter().map(Arc::new).collect(), catch_all: Vec::new(), limit: None }
+    VirtualHost {
+        host,
+        routes: routes.into_iter().map(Arc::new).collect(),
+        catch_all: Vec::new(),
+        local_rate_limit: None,
+    }
 }
 
 /// A route whose requests several objects share, as assembly makes it.
@@ -266,7 +271,7 @@ fn retry(dice: &mut Dice) -> RetryPolicy {
     }
 }
 
-fn header_changes(dice: &mut Dice) -> HeaderChanges {
+pub fn header_changes(dice: &mut Dice) -> HeaderChanges {
     let set = dice.list(0, 2, |dice| (dice.changed_header(), dice.header_format()));
     let set: BTreeMap<_, _> = set.into_iter().collect();
     let mut remove = dice.list(0, 2, Dice::changed_header);
@@ -280,9 +285,10 @@ fn policy(dice: &mut Dice) -> Policy {
     Policy {
         request_headers: header_changes(dice),
         response_headers: header_changes(dice),
-        clients: dice.maybe(clients),
+        ip_filter: dice.maybe(clients),
         rejects_escaped_slashes: dice.one_in(4),
-        limit: dice.maybe(limit),
+        runs_script: dice.one_in(4),
+        local_rate_limit: dice.maybe(limit),
         host_rate_limit: None,
         global_limit: dice.maybe(|dice| Arc::new(global_limit(dice))),
         cors: dice.maybe(|dice| Arc::new(cors(dice))),

@@ -62,7 +62,7 @@ impl World {
             let port = listeners::port(dice, PortProtocol::Http, next());
             let hosts = world.virtual_hosts(dice, &clusters, true);
             world.routes(packing, &port.id, hosts.into_iter().map(|host| (host, None)).collect());
-            world.slots(&port.id);
+            world.slots(&port);
             world.jwt_slots(dice, &HttpChainId::Plaintext(port.id.clone()));
             world.add(Kind::Listener, &name::port(&port.id), &listener::plain(&port, packing), port.clone());
         }
@@ -77,9 +77,9 @@ impl World {
     }
 
     /// The slots of a port, all of which are empty: a listener waits for them.
-    fn slots(&mut self, port: &PortId) {
-        for slot in Slot::ALL {
-            self.add(Kind::Extension, &name::slot(port, slot), &slot.empty(port), port.clone());
+    fn slots(&mut self, port: &Port) {
+        for slot in Slot::of(&port.http) {
+            self.add(Kind::Extension, &name::slot(&port.id, slot), &slot.empty(&port.id), port.id.clone());
         }
     }
 
@@ -128,7 +128,7 @@ impl World {
             ids.push(model.id);
         }
         for (name, ca) in authorities {
-            self.add(Kind::Secret, &name, &secret::authority(&ca, AUTHORITY.pem()), ca);
+            self.add(Kind::Secret, &name, &secret::authority(&ca, AUTHORITY.pem(), None), ca);
         }
         for id in certificates {
             let pair = dice.pick(&PAIRS);
@@ -225,7 +225,7 @@ impl World {
         }
         hosts.sort_by(|a, b| a.0.host.cmp(&b.0.host));
         self.routes(packing, &port.id, hosts);
-        self.slots(&port.id);
+        self.slots(&port);
         for chain in chains.iter().map(|(chain, _)| chain).chain(&default) {
             self.jwt_slots(dice, &HttpChainId::Tls(chain.clone()));
         }

@@ -5,10 +5,14 @@
 
 use crate::dice::{Dice, seed};
 use kinds::Object;
-use model::jwt::{Jwks, JwksState};
+use model::{
+    jwt::{Jwks, JwksState},
+    listener::RateLimitService,
+};
 use pipeline::{
     Pipeline, Settings,
-    settings::{Bind, Packing},
+    extensions::ExtensionName,
+    settings::{Bind, GlobalRateLimits, Packing},
 };
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};
@@ -67,9 +71,43 @@ fn cookies(dice: &mut Dice) -> Value {
 }
 
 fn limit(dice: &mut Dice) -> Value {
-    let headers = dice.list(2, |dice| json!({ "name": dice.text(&["x-a"]), "value": dice.text(&["a", "50%"]) }));
-    json!({ "local": { "requests": dice.number(&[1, 100]), "unit": dice.text(&["second", "minute", "hour"]),
-        "burst": dice.number(&[0, 5]), "responseStatusCode": dice.number(&[429, 503]), "responseHeadersToAdd": headers } })
+    let mut policy = json!({});
+    if dice.roll(3) > 0 {
+        let headers = dice.list(2, |dice| json!({ "name": dice.text(&["x-a"]), "value": dice.text(&["a", "50%"]) }));
+        policy["local"] = json!({ "requests": dice.number(&[1, 100]), "unit": dice.text(&["second", "minute", "hour"]),
+            "burst": dice.number(&[0, 5]), "responseStatusCode": dice.number(&[429, 503]), "responseHeadersToAdd": headers });
+    }
+    if dice.roll(2) == 0 {
+        let descriptors = dice.list(3, |dice| json!({ "entries": dice.list(3, entry) }));
+        policy["global"] = json!({ "disabled": dice.roll(6) == 0, "descriptors": descriptors });
+    }
+    policy
+}
+
+/// An entry of a descriptor: of one sort, now and then of two or none.
+fn entry(dice: &mut Dice) -> Value {
+    let mut entry = json!({});
+    let sorts = dice.of(&[1, 1, 1, 1, 1, 1, 2, 0]);
+    for _ in 0..sorts {
+        match dice.roll(4) {
+            0 => {
+                entry["genericKey"] =
+                    json!({ "key": dice.text(&["tenant", ""]), "value": dice.text(&["a", "100%", "%REQ(x)%"]) })
+            }
+            1 => {
+                entry["requestHeader"] =
+                    json!({ "headerName": dice.text(&["x-a", ":path"]), "descriptorKey": dice.text(&["user"]) })
+            }
+            2 => {
+                let headers = dice.list(3, header);
+                let expected = dice.roll(2) == 0;
+                entry["requestHeaderValueMatch"] =
+                    json!({ "headers": headers, "expectMatch": expected, "value": dice.text(&["batch", "50%"]) });
+            }
+            _ => entry["remoteAddress"] = json!({}),
+        }
+    }
+    entry
 }
 
 fn clients(dice: &mut Dice) -> Value {
@@ -312,7 +350,11 @@ async fn whatever_stands_in_an_httpproxy_envoy_refuses_nothing() {
     let address = Net::here().unwrap().address();
     let bind = |port| Bind { address: address.into(), port };
     let (http, https, stats) = (bind(8080), bind(8443), bind(8002));
-    let settings = Settings { http, https, stats, admin_port: 0, packing: Packing::Scoped, ..Settings::default() };
+    let mut settings = Settings { http, https, stats, admin_port: 0, packing: Packing::Scoped, ..Settings::default() };
+    let limits = ExtensionName { namespace: "good".into(), name: "e0".into() };
+    let service = (limits.namespace.clone(), limits.name.clone());
+    settings.rate_limit_service = Some((limits, RateLimitService::default()));
+    settings.http_proxy.global_rate_limits = Some(GlobalRateLimits { service, default: None, add_namespace: true });
     let mut proxy = Proxy::start("proxies").await.unwrap();
     let mut backends = Backends::new();
     let kept = good(&mut backends).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use testbed::certs::{Ca, KeyType, Leaf, Mutations};
-use testbed::{Backend, Client, envoy::Config};
+use testbed::{Backend, Client, client::TlsVersion, envoy::Config};
 use xds::{Changes, Event, Kind as Type};
 
 /// How many pairs of certificate and key, unless `MUTATED_CERTIFICATES` says another number.
@@ -47,6 +47,73 @@ fn https(host: &str) -> Client {
     Client::new(at).host(host).https().sni(host).accept_any().timeout(Duration::from_secs(10))
 }
 
+/// Every kind of key that is accepted, with its two users: the holder that prefetches the secret, and the chain of the handshake.
+/// Those that are generated nowhere else were made by OpenSSL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_pass_our_checks_are_shown_in_both_modes() {
+    const FILES: [(&str, &str, &str); 7] = [
+        ("rsa-2047", include_str!("keys/rsa-2047.pem"), ""),
+        ("rsa-2049", include_str!("keys/rsa-2049.pem"), "1.2 1.3"),
+        ("rsa-5120", include_str!("keys/rsa-5120.pem"), "1.2 1.3"),
+        ("rsa-8192", include_str!("keys/rsa-8192.pem"), "1.2 1.3"),
+        ("rsa-exponent-3", include_str!("keys/rsa-exponent-3.pem"), "1.2 1.3"),
+        ("rsa-pss", include_str!("keys/rsa-pss.pem"), ""),
+        ("secp256k1", include_str!("keys/secp256k1.pem"), ""),
+    ];
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let ca = Ca::new("keys");
+    let generated = KeyType::ALL.map(|key| {
+        let name = format!("{key:?}").to_lowercase();
+        let leaf = ca.leaf(&format!("{name}.example.com")).key(key).make();
+        let versions = match key {
+            KeyType::Ed25519 => "",
+            // This client offers the curve with TLS 1.3 only.
+            KeyType::P521 => "1.3",
+            _ => "1.2 1.3",
+        };
+        (name, leaf.chain_pem().to_owned(), leaf.key_pem().to_owned(), versions)
+    });
+    let files = FILES.map(|(name, text, versions)| (name.to_owned(), text.to_owned(), text.to_owned(), versions));
+    let keys: Vec<_> = generated.into_iter().chain(files).collect();
+    for certificates in [Certificates::OnDemand, Certificates::PerChain] {
+        let settings = Settings { certificates, ..settings(Packing::Scoped) };
+        let mut world = World::with(&settings, Config::new().name("keys"), []).await;
+        world.put([service("web", backend.ip())]);
+        let mut events = world.proxy.server().events();
+        for (name, chain, key, _) in &keys {
+            let host = format!("{name}.example.com");
+            world.put([
+                secret(name, &[("tls.crt", chain.clone()), ("tls.key", key.clone())]),
+                ingress_with(name, &host, "/", "web", &json!({}), &[(&host, name)]),
+            ]);
+        }
+        world.publish().await;
+        let mut seen = Vec::new();
+        for (name, ..) in &keys {
+            let client = https(&format!("{name}.example.com"));
+            let mut versions = Vec::new();
+            for (text, version) in [("1.2", TlsVersion::V1_2), ("1.3", TlsVersion::V1_3)] {
+                if client.clone().tls_versions(version, version).get("/").await.is_ok_and(|answer| answer.status == 200)
+                {
+                    versions.push(text);
+                }
+            }
+            seen.push((name.as_str(), versions.join(" ")));
+        }
+        let expected: Vec<_> =
+            keys.iter().map(|(name, _, _, versions)| (name.as_str(), (*versions).to_owned())).collect();
+        world.proxy.publish(Changes::default()).await.unwrap();
+        while let Ok(event) = events.try_recv() {
+            if let Event::Refused(refusal) = event {
+                panic!("{} {}: {}", refusal.kind, refusal.name, refusal.text);
+            }
+        }
+        world.proxy.envoy().ready().await.unwrap();
+        assert_eq!(seen, expected, "{certificates:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_passes_our_checks_is_never_refused() {
     let _turn = TURN.lock().await;
@@ -57,7 +124,11 @@ async fn what_passes_our_checks_is_never_refused() {
     let mut events = world.proxy.server().events();
     let root = Ca::new("root");
     let ca = root.intermediate("between");
-    let bases = [KeyType::P256, KeyType::P384, KeyType::Rsa2048].map(|key| ca.leaf("x.example.com").key(key).make());
+    let bases: Vec<Leaf> = KeyType::ALL
+        .into_iter()
+        .filter(|key| *key != KeyType::Ed25519)
+        .map(|key| ca.leaf("x.example.com").key(key).make())
+        .collect();
     let mut mutations = Mutations::new(13);
     let wanted = pairs_wanted();
     let mut pairs: Vec<(String, String)> = odd_leaves(&ca, "odd.example.com");

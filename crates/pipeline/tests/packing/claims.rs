@@ -82,6 +82,7 @@ impl Claims {
             protocol,
             host: host(takes),
             owner: (!self.is_bound).then(|| self.translation.subject.clone()),
+            plaintext_of: None,
             overrides: Default::default(),
             precedence: self.precedence(),
             origin: self.translation.subject.at(format!("spec.listeners.{name}").as_str()),

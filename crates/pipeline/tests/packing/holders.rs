@@ -168,6 +168,12 @@ impl Handshakes {
     }
 }
 
+/// For how long the controller is away in each round: not at all, unless `CONTROLLER_AWAY` says how many seconds.
+fn away() -> Duration {
+    let seconds = std::env::var("CONTROLLER_AWAY").map_or(0, |seconds| seconds.parse().expect("a number of seconds"));
+    Duration::from_secs(seconds)
+}
+
 /// The controller is killed, away and started again; meanwhile a certificate is renewed, a host gets another chain, one goes
 /// and one comes. A restarted controller knows its objects and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -192,8 +198,10 @@ async fn no_handshake_fails_while_the_controller_is_restarted() {
     let watched = ["h0.example.com", "h1.example.com", "renewed.example.com", "moved.example.com", "h2.example.com"];
     let handshakes = Handshakes::start(&ca, &watched);
 
+    let away = away();
     for round in 0..3 {
         world.proxy.stop_server().await.unwrap();
+        tokio::time::sleep(away).await;
         // Hosts that nobody asked for are served, too.
         assert!(served(&ca, &format!("h{}.example.com", 10 + round)).await, "round {round}");
         add(&mut objects, vec![secret(&ca, "renewed", "renewed.example.com")]);

@@ -3,13 +3,19 @@
 use super::claims::Claims;
 use super::requests::TURN;
 use super::world::{World, secret, service, settings};
+use kinds::{Object, Secret, kind};
 use model::{
     FleetId,
     PortProtocol::{Http, Tls},
 };
 use pipeline::settings::Packing;
 use std::net::{Ipv4Addr, SocketAddr};
-use testbed::{Backend, Client, certs::Ca, envoy::Config};
+use testbed::{
+    Backend, Client,
+    certs::{Ca, KeyType},
+    client::{Answer, Signatures, TlsVersion},
+    envoy::Config,
+};
 
 const PORT: u16 = 10443;
 const OTHER: u16 = 10444;
@@ -22,6 +28,7 @@ fn owner(name: &str, catch_all: bool) -> Option<&'static str> {
     match name {
         "own.example.com" => Some("own"),
         "twin.example.com" => Some("twin"),
+        "both.example.com" => Some("both"),
         "passed.example.com" => Some("passed"),
         "b.partly.example.com" => Some("partly"),
         // The listeners of these have no route, or no certificate, for them: they are no wider one's.
@@ -46,11 +53,65 @@ fn expected(sni: Option<&str>, host: &str, catch_all: bool) -> Option<String> {
     })
 }
 
+/// What is answered on the second port, which has the names of the first and other listeners for them: one for a single name, and
+/// one for every other, with routes for `*.example.com`.
+fn expected_on_other(sni: Option<&str>, host: &str) -> String {
+    let listener = |name: &str| if owner(name, false) == Some("own") { "other-own" } else { "other" };
+    let chain = sni.map_or("other", listener);
+    match (listener(host), owner(host, false)) {
+        (own, _) if own != chain => "421 -".to_owned(),
+        (own, Some(_)) => format!("200 {own}"),
+        (_, None) => "404 -".to_owned(),
+    }
+}
+
+/// A Secret with a certificate for a host, with a type of key that its subject tells.
+fn secret_of(ca: &Ca, name: &str, host: &str, key: KeyType) -> Object {
+    let leaf = ca.leaf(host).organisation(&format!("{key:?}")).key(key).make();
+    let secret = secret(ca, name, host);
+    let entries = [("tls.crt", leaf.chain_pem()), ("tls.key", leaf.key_pem())];
+    let entries = entries.map(|(name, pem)| (name.into(), pem.as_bytes().into()));
+    Object::new(kind::SECRET, Secret::clone(secret.get::<Secret>().unwrap()).with(entries))
+}
+
+/// A client for a server name, or for none.
+fn client(port: u16, sni: Option<&str>) -> Client {
+    let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).https().accept_any();
+    match sni {
+        Some(sni) => client.sni(sni),
+        None => client.no_sni(),
+    }
+}
+
+/// The status and the backend of an answer.
+fn seen(answer: &Answer) -> String {
+    format!("{} {}", answer.status.as_u16(), answer.backend().unwrap_or("-"))
+}
+
+/// Clients that verify one type of key only are shown that one, and are told of other hosts like everybody.
+async fn both_types_of_keys(packing: Packing) {
+    for (signatures, key) in [(Signatures::Rsa, KeyType::Rsa2048), (Signatures::Ecdsa, KeyType::P256)] {
+        for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
+            let client = client(PORT, Some("both.example.com")).signatures(signatures).tls_versions(version, version);
+            for client in [client.clone().http1(), client.http2()] {
+                let connection = client.connect().await.unwrap();
+                let how = format!("{packing:?} {signatures:?} {version:?}");
+                let subject = &connection.tls().unwrap().peer[0].subject;
+                assert!(subject.contains(&format!("{key:?}")), "{how}: {subject}");
+                for host in ["both.example.com", "own.example.com", "x.example.com", "unknown.org"] {
+                    let answer = connection.get("/").host(host).await.unwrap();
+                    assert_eq!(Some(seen(&answer)), expected(Some("both.example.com"), host, true), "{how} {host}");
+                }
+            }
+        }
+    }
+}
+
 async fn matrix(packing: Packing) {
     let _turn = TURN.lock().await;
     let ca = Ca::new("matrix");
     let mut backends = Vec::new();
-    for name in ["own", "twin", "partly", "wild", "any", "other"] {
+    for name in ["own", "twin", "both", "partly", "wild", "any", "other", "other-own"] {
         backends.push(Backend::start(name).await.unwrap());
     }
     let services = backends.iter().map(|backend| service(backend.name(), backend.ip()));
@@ -59,6 +120,8 @@ async fn matrix(packing: Packing) {
         secret(&ca, "own", "own.example.com"),
         secret(&ca, "wild", "*.example.com"),
         secret(&ca, "any", "any.example.org"),
+        secret_of(&ca, "both-ecdsa", "both.example.com", KeyType::P256),
+        secret_of(&ca, "both-rsa", "both.example.com", KeyType::Rsa2048),
     ]);
     // Two listeners with the same certificate are two all the same; one passes its connections through.
     let claims = Claims::new("gateway", FleetId::Shared)
@@ -68,6 +131,9 @@ async fn matrix(packing: Packing) {
         .listener("twin", PORT, Tls, "twin.example.com")
         .tls("twin", "twin.example.com", &["own"])
         .route("twin", "twin.example.com", "twin")
+        .listener("both", PORT, Tls, "both.example.com")
+        .tls("both", "both.example.com", &["both-ecdsa", "both-rsa"])
+        .route("both", "both.example.com", "both")
         .listener("wild", PORT, Tls, "*.example.com")
         .tls("wild", "*.example.com", &["wild"])
         .route("wild", "*.example.com", "wild")
@@ -87,7 +153,10 @@ async fn matrix(packing: Packing) {
         // The same names on another port are others.
         .listener("other", OTHER, Tls, "*")
         .tls("other", "*", &["any"])
-        .route("other", "own.example.com", "other")
+        .route("other", "*.example.com", "other")
+        .listener("other-own", OTHER, Tls, "own.example.com")
+        .tls("other-own", "own.example.com", &["own"])
+        .route("other-own", "own.example.com", "other-own")
         .listener("plain", PLAINTEXT, Http, "*")
         .route("plain", "*", "any")
         .listener("plain-wild", PLAINTEXT, Http, "*.example.com")
@@ -97,6 +166,7 @@ async fn matrix(packing: Packing) {
         Some("own.example.com"),
         Some("OWN.example.com"),
         Some("twin.example.com"),
+        Some("both.example.com"),
         Some("x.example.com"),
         Some("deep.x.example.com"),
         Some("b.partly.example.com"),
@@ -111,6 +181,7 @@ async fn matrix(packing: Packing) {
         "own.example.com:10443",
         "own.example.com.",
         "twin.example.com",
+        "both.example.com",
         "passed.example.com",
         "x.example.com",
         "X.EXAMPLE.com:1",
@@ -128,11 +199,7 @@ async fn matrix(packing: Packing) {
         claims.put(&mut world.pipeline);
         world.publish().await;
         for sni in names {
-            let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).https().accept_any();
-            let client = match sni {
-                Some(sni) => client.sni(sni),
-                None => client.no_sni(),
-            };
+            let client = client(PORT, sni);
             for host in hosts {
                 let expected = expected(sni, host, catch_all);
                 let client = client.clone().host(host);
@@ -149,8 +216,7 @@ async fn matrix(packing: Packing) {
                         (None, answer) => assert!(answer.is_err(), "{how}: there is a connection"),
                         (Some(expected), answer) => {
                             let answer = answer.unwrap_or_else(|failure| panic!("{how}: {failure}"));
-                            let seen = format!("{} {}", answer.status.as_u16(), answer.backend().unwrap_or("-"));
-                            assert_eq!(seen, *expected, "{how}");
+                            assert_eq!(seen(&answer), *expected, "{how}");
                             if answer.status == 200 {
                                 let echo = answer.echo();
                                 let ours = ["x-sesame-chain", "x-sesame-server-name", "x-sesame-host"];
@@ -165,16 +231,22 @@ async fn matrix(packing: Packing) {
     }
     assert_eq!(answers, 2 * names.len() * hosts.len() * 4);
     // Many Hosts on one connection: each is answered as if it were alone.
-    let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).https().accept_any().sni("x.example.com");
-    let connection = client.http2().connect().await.unwrap();
+    let connection = client(PORT, Some("x.example.com")).http2().connect().await.unwrap();
     for host in hosts {
         let answer = connection.get("/").host(host).await.unwrap();
-        let seen = format!("{} {}", answer.status.as_u16(), answer.backend().unwrap_or("-"));
-        assert_eq!(Some(seen), expected(Some("x.example.com"), host, true), "{packing:?} {host} on one connection");
+        let expected = expected(Some("x.example.com"), host, true);
+        assert_eq!(Some(seen(&answer)), expected, "{packing:?} {host} on one connection");
     }
-    let other = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, OTHER))).https().accept_any();
-    let other = other.sni("own.example.com").host("own.example.com").get("/").await.unwrap();
-    assert_eq!((other.status.as_u16(), other.backend()), (200, Some("other")), "{packing:?}");
+    both_types_of_keys(packing).await;
+    for sni in names {
+        for client in [client(OTHER, sni).http1(), client(OTHER, sni).http2()] {
+            let connection = client.connect().await.unwrap();
+            for host in hosts {
+                let answer = connection.get("/").host(host).await.unwrap();
+                assert_eq!(seen(&answer), expected_on_other(sni, host), "{packing:?} port {OTHER}: {sni:?} {host}");
+            }
+        }
+    }
     // The same without TLS.
     for (host, expected) in [
         ("b.example.com", "200 own"),
@@ -187,8 +259,7 @@ async fn matrix(packing: Packing) {
     ] {
         let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PLAINTEXT)));
         let answer = client.host(host).get("/").await.unwrap();
-        let seen = format!("{} {}", answer.status.as_u16(), answer.backend().unwrap_or("-"));
-        assert_eq!(seen, expected, "{packing:?} {host}");
+        assert_eq!(seen(&answer), expected, "{packing:?} {host}");
     }
 }
 

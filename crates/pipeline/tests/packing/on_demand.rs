@@ -1,8 +1,8 @@
 //! On-demand certificates: each host shows its own, unknown server names are refused at once, and clients cannot fill Envoy.
 
 use super::requests::TURN;
-use super::world::{World, http_scope, ingress, ingress_with, secret, service, settings};
-use kinds::Object;
+use super::world::{World, http_scope, ingress, ingress_with, object, secret, service, settings};
+use kinds::{Object, kind};
 use pipeline::settings::{Certificates, Packing};
 use pipeline::{Pipeline, Settings};
 use serde_json::json;
@@ -288,7 +288,7 @@ async fn names_of_nobody_neither_end_the_stream_nor_hold_up_an_edit() {
     }
     println!("{:.0} names a second", NAMES as f64 / begun.elapsed().as_secs_f64());
     while let Ok(event) = events.try_recv() {
-        assert!(!matches!(event, xds::Event::Left(_)), "the stream ended: {event:?}");
+        assert!(!matches!(event, xds::Event::Left { .. }), "the stream ended: {event:?}");
     }
     let clients = world.proxy.server().acks(&xds::Fleet::Shared).unwrap().clients();
     let held: usize = clients[0].types.iter().filter(|of| of.kind == "sds").map(|of| of.names).sum();
@@ -330,4 +330,76 @@ fn a_host_that_comes_is_a_secret_a_holder_and_its_scopes_whatever_their_number()
     assert_eq!((&among_many[1..], among_many.len()), (&published[1..], 4));
     let (_, published) = coming(Certificates::PerChain, 3);
     assert!(published.contains(&"lds ingress_https".to_owned()), "{published:?}");
+}
+
+/// A host that opens a chain wakes none of those whose names are not listed.
+#[test]
+fn a_host_that_opens_a_chain_costs_the_listener_and_no_other_host() {
+    let cost = |hosts: usize| {
+        let ca = Ca::new("on demand");
+        let mut pipeline = Pipeline::new(&on_demand(Packing::Scoped));
+        let put = |pipeline: &mut Pipeline, object: Object| pipeline.put(&object.key(), Some(object));
+        put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
+        for number in 0..hosts {
+            host(&ca, &format!("h{number}"), &format!("h{number}.example.com"))
+                .into_iter()
+                .for_each(|object| put(&mut pipeline, object));
+        }
+        pipeline.settle();
+        let mut costs = Vec::new();
+        for (name, field, version) in
+            [("lowest", "minimumProtocolVersion", "1.3"), ("highest", "maximumProtocolVersion", "1.2")]
+        {
+            let fqdn = format!("{name}.example.com");
+            put(&mut pipeline, secret(&ca, name, &fqdn));
+            put(
+                &mut pipeline,
+                object(
+                    kind::CONTOUR_HTTP_PROXY,
+                    &json!({
+                        "metadata": { "namespace": "default", "name": name },
+                        "spec": {
+                            "virtualhost": { "fqdn": fqdn, "tls": { "secretName": name, field: version } },
+                            "routes": [{ "services": [{ "name": "web", "port": 80 }] }],
+                        },
+                    }),
+                ),
+            );
+            let output = pipeline.settle();
+            assert!(output.xds.upserts.iter().any(|it| it.kind == xds::Kind::Listener), "{name}");
+            costs.push(pipeline.engine().last_batch().computed);
+        }
+        costs
+    };
+    let (few, many) = (cost(3), cost(300));
+    assert!(few.iter().zip(&many).all(|(few, many)| many <= few), "{many:?} rows among 300 hosts, {few:?} among 3");
+}
+
+/// How many rows a renewed certificate costs among hosts that have one each, and what is published.
+fn renewed(hosts: usize) -> (u64, Vec<String>) {
+    let ca = Ca::new("on demand");
+    let mut pipeline = Pipeline::new(&settings(Packing::Scoped));
+    let put = |pipeline: &mut Pipeline, object: Object| pipeline.put(&object.key(), Some(object));
+    put(&mut pipeline, service("web", Ipv4Addr::LOCALHOST));
+    for number in 0..hosts {
+        let name = format!("h{number}");
+        for object in host(&ca, &name, &format!("{name}.example.com")) {
+            put(&mut pipeline, object);
+        }
+    }
+    pipeline.settle();
+    put(&mut pipeline, secret(&ca, "h1", "h1.example.com"));
+    let output = pipeline.settle();
+    assert!(output.xds.removes.is_empty());
+    let names = output.xds.upserts.iter().map(|r| format!("{} {}", r.kind, r.name)).collect();
+    (pipeline.engine().last_batch().computed, names)
+}
+
+#[test]
+fn a_renewed_certificate_is_one_secret_whatever_the_number_of_hosts() {
+    let (few, published) = renewed(3);
+    assert_eq!(published, ["sds h1.example.com"]);
+    let (many, published) = renewed(300);
+    assert_eq!(published, ["sds h1.example.com"]);
+    assert!(many <= few && few <= 12, "{many} rows among 300 hosts, {few} among 3");
 }

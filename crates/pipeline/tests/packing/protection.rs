@@ -6,13 +6,18 @@
 //! that answers, and not a lost request.
 
 use super::requests::TURN;
-use super::world::{World, ingress, object, secret, service};
+use super::world::{World, ingress, object, secret, service, settings};
 use kinds::{Object, kind};
-use pipeline::settings::Packing;
+use pipeline::{
+    Settings,
+    authorization::{GlobalAuthorization, of_operator},
+    extensions::ExtensionName,
+    settings::{GlobalRateLimits, Packing},
+};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use testbed::tokens::{TokenSigner, key_set};
-use testbed::{Backend, Client, certs::Ca};
+use testbed::{Backend, Client, certs::Ca, envoy::Config};
 
 /// What came back: the status, the headers in lower case, and whether a backend was asked.
 struct Seen {
@@ -32,7 +37,7 @@ impl Seen {
 
 /// What must come back, however it is asked for.
 #[derive(Clone, Copy, Debug)]
-enum Expect {
+pub enum Expect {
     /// This status, and no backend was asked.
     Closed(u16),
     /// A backend's answer.
@@ -56,14 +61,14 @@ impl Expect {
 
 /// Where requests go.
 #[derive(Clone, Copy)]
-enum TableView<'a> {
+pub enum TableView<'a> {
     Clear,
     /// On a connection for this server name.
     Tls(&'a str),
 }
 
 impl TableView<'_> {
-    fn client(self) -> Client {
+    pub fn client(self) -> Client {
         let at = |port| Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         match self {
             TableView::Clear => at(8080),
@@ -90,13 +95,14 @@ fn spellings(host: &str) -> [String; 7] {
 /// Makes a client speak a protocol.
 type With = fn(Client) -> Client;
 
-/// Asks in every protocol, for every spelling, and looks at each answer.
-async fn try_all(view: TableView<'_>, host: &str, origin: &str, expect: Expect, packing: Packing) {
+/// Asks in every protocol, for every spelling, with one header, and looks at each answer.
+pub async fn try_all(view: TableView<'_>, host: &str, header: (&str, &str), expect: Expect, packing: Packing) {
+    let (name, value) = header;
     let protocols: [(&str, With); 3] =
         [("HTTP/1.1", Client::http1), ("HTTP/1.0", Client::http10), ("HTTP/2", Client::http2)];
     for spelling in spellings(host) {
         for (protocol, with) in protocols {
-            let client = with(view.client().host(&spelling)).header("origin", origin);
+            let client = with(view.client().host(&spelling)).header(name, value);
             let answer = client.get("/").await.unwrap();
             let head = answer.headers.iter().map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap()));
             let seen = Seen { status: answer.status.as_u16(), head: head.collect() };
@@ -105,7 +111,7 @@ async fn try_all(view: TableView<'_>, host: &str, origin: &str, expect: Expect, 
         for version in ["HTTP/1.1", "HTTP/1.0"] {
             let scheme = if matches!(view, TableView::Clear) { "http" } else { "https" };
             let request = format!(
-                "GET {scheme}://{spelling}/ {version}\r\nhost: open.example.com\r\norigin: {origin}\r\nconnection: close\r\n\r\n"
+                "GET {scheme}://{spelling}/ {version}\r\nhost: open.example.com\r\n{name}: {value}\r\nconnection: close\r\n\r\n"
             );
             let mut wire = view.client().open().await.unwrap();
             wire.write(request).await.unwrap();
@@ -119,7 +125,7 @@ async fn try_all(view: TableView<'_>, host: &str, origin: &str, expect: Expect, 
 }
 
 /// An HTTPProxy that sends everything to the Service `web`; `host` has what stands beside the fqdn, `route` beside services.
-fn proxy(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> Object {
+pub fn proxy(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> Object {
     host["fqdn"] = fqdn.into();
     route["services"] = json!([{"name": "web", "port": 80}]);
     object(
@@ -144,8 +150,8 @@ fn tokens(default: bool) -> Value {
 }
 
 /// A Secret with the keys of that provider.
-fn keys() -> Object {
-    let keys = key_set([&TokenSigner::new("a")]);
+pub fn keys(signer: &TokenSigner) -> Object {
+    let keys = key_set([signer]);
     object(kind::SECRET, &json!({"metadata": {"namespace": "default", "name": "keys"}, "stringData": {"keys": keys}}))
 }
 
@@ -157,6 +163,8 @@ fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
     let limit = json!({"rateLimitPolicy": {"local": {"requests": 1, "unit": "hour"}}});
     let cors = json!({"corsPolicy": {"allowOrigin": ["https://friend.example.com"], "allowMethods": ["GET"]}});
     let required = json!({"permitInsecure": true, "jwtVerificationPolicy": {"require": "a"}});
+    let counted = json!({"rateLimitPolicy": {"global": {"descriptors": [{"entries": [{"remoteAddress": {}}]}]}}});
+    let asking = json!({"permitInsecure": true, "authPolicy": {"disabled": false}});
     vec![
         ("host-deny", deny.clone(), json!({}), Expect::Closed(403)),
         ("route-deny", json!({}), deny, Expect::Closed(403)),
@@ -171,21 +179,40 @@ fn protections() -> Vec<(&'static str, Value, Value, Expect)> {
         ("route-token", tokens(false), required, Expect::Closed(401)),
         // Nobody can be asked: the ExtensionService does not exist.
         ("authorized", authorized(false), json!({"permitInsecure": true}), Expect::Closed(403)),
-        (
-            "route-authorized",
-            authorized(true),
-            json!({"permitInsecure": true, "authPolicy": {"disabled": false}}),
-            Expect::Closed(403),
-        ),
+        ("route-authorized", authorized(true), asking.clone(), Expect::Closed(403)),
+        // Nor can the services of the operator.
+        ("global-auth", json!({}), asking, Expect::Closed(403)),
+        ("global-limit", counted, json!({}), Expect::Closed(500)),
     ]
+}
+
+/// The settings of an operator whose rate limit service and authorization server do not exist. Hosts ask that server if they say so.
+fn operated(packing: Packing) -> Settings {
+    let missing = ExtensionName { namespace: "default".into(), name: "nobody".into() };
+    let off = serde_json::from_value(json!({"authPolicy": {"disabled": true}})).unwrap();
+    let mut settings = settings(packing);
+    settings.authorization =
+        Some(GlobalAuthorization { extension: missing.clone(), settings: of_operator(&off).unwrap() });
+    let service = (missing.namespace.clone(), missing.name.clone());
+    settings.http_proxy.global_rate_limits = Some(GlobalRateLimits { service, default: None, add_namespace: false });
+    settings.rate_limit_service = Some((missing, model::listener::RateLimitService::default()));
+    settings
+}
+
+async fn world(packing: Packing, backend: &Backend) -> World {
+    World::with(&operated(packing), Config::new().name("packing"), [service("web", backend.ip())]).await
 }
 
 async fn closed_stays_closed(packing: Packing) {
     let _turn = TURN.lock().await;
     let backend = Backend::start("web").await.unwrap();
     let ca = Ca::new("protection");
-    let mut world = World::start(packing, [service("web", backend.ip())]).await;
-    world.put([secret(&ca, "cert", "cert.example.com"), keys(), ingress("open", "open.example.com", "/", "web")]);
+    let mut world = world(packing, &backend).await;
+    world.put([
+        secret(&ca, "cert", "cert.example.com"),
+        keys(&TokenSigner::new("a")),
+        ingress("open", "open.example.com", "/", "web"),
+    ]);
     for (name, host, route, _) in protections() {
         world.put([
             proxy(name, &format!("{name}.example.com"), host.clone(), route.clone()),
@@ -193,12 +220,12 @@ async fn closed_stays_closed(packing: Packing) {
         ]);
     }
     world.publish().await;
-    let evil = "https://evil.example.com";
+    let evil = ("origin", "https://evil.example.com");
     try_all(TableView::Clear, "open.example.com", evil, Expect::Open, packing).await;
     try_all(TableView::Clear, "unknown.example.net", evil, Expect::Closed(404), packing).await;
     for (name, _, _, expect) in protections() {
         for host in [format!("{name}.example.com"), format!("x.{name}.org")] {
-            if name.ends_with("limit") {
+            if matches!(expect, Expect::Closed(429)) {
                 let first = TableView::Clear.client().host(&host).get("/").await.unwrap();
                 assert_eq!(first.status, 200, "{packing:?} {host}: one request is taken");
             }
@@ -207,7 +234,8 @@ async fn closed_stays_closed(packing: Packing) {
         try_all(TableView::Clear, &format!("too.deep.{name}.org"), evil, Expect::Closed(404), packing).await;
     }
     for host in ["cors.example.com", "x.cors.org"] {
-        try_all(TableView::Clear, host, "https://friend.example.com", Expect::Granted, packing).await;
+        let friend = ("origin", "https://friend.example.com");
+        try_all(TableView::Clear, host, friend, Expect::Granted, packing).await;
     }
 }
 
@@ -225,8 +253,9 @@ async fn closed_stays_closed_under_tls(packing: Packing) {
     let _turn = TURN.lock().await;
     let backend = Backend::start("web").await.unwrap();
     let ca = Ca::new("protection");
-    let mut world = World::start(packing, [service("web", backend.ip())]).await;
-    world.put([secret(&ca, "cert", "cert.example.com"), secret(&ca, "other", "other.example.com"), keys()]);
+    let mut world = world(packing, &backend).await;
+    world.put([secret(&ca, "cert", "cert.example.com"), secret(&ca, "other", "other.example.com")]);
+    world.put([keys(&TokenSigner::new("a"))]);
     let secure = |mut host: Value, name: &str| {
         host["tls"] = json!({"secretName": name});
         host
@@ -245,11 +274,11 @@ async fn closed_stays_closed_under_tls(packing: Packing) {
         ]);
     }
     world.publish().await;
-    let evil = "https://evil.example.com";
+    let evil = ("origin", "https://evil.example.com");
     try_all(TableView::Tls("open.example.com"), "open.example.com", evil, Expect::Open, packing).await;
     for (name, _, _, expect) in protections() {
         for host in [format!("{name}.example.com"), format!("x.{name}.org")] {
-            if name.ends_with("limit") {
+            if matches!(expect, Expect::Closed(429)) {
                 let first = TableView::Tls(&host).client().host(&host).get("/").await.unwrap();
                 assert_eq!(first.status, 200, "{packing:?} {host}: one request is taken");
             }

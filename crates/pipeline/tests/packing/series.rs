@@ -1,8 +1,10 @@
 //! How much an Envoy has to say about itself: the number of series that a scraper gets does not follow the number of hosts.
 
 use super::requests::TURN;
-use super::world::{World, ingress, service};
+use super::world::{World, ingress, object, service};
+use kinds::{Kind, Object, kind};
 use pipeline::settings::Packing;
+use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use testbed::{Backend, Client};
 
@@ -40,4 +42,40 @@ async fn few_series_at_many_hosts_in_tables() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_series_at_many_hosts_in_scopes() {
     few_series_at_many_hosts(Packing::Scoped).await;
+}
+
+/// The names that a Listener and the Module of Emissary ask for are those that a scraper gets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_names_its_statistics_and_methods_of_grpc_have_their_own() {
+    const PORT: u16 = 9553;
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let of = |kind: Kind, name: &str, spec: &Value| -> Object {
+        object(kind, &json!({ "metadata": { "namespace": "default", "name": name }, "spec": spec }))
+    };
+    let listener = json!({ "port": PORT, "protocol": "HTTP", "securityModel": "XFP", "statsPrefix": "edge-of.a",
+        "hostBinding": { "namespace": { "from": "ALL" } } });
+    let host = json!({ "hostname": "*", "requestPolicy": { "insecure": { "action": "Route" } } });
+    let _world = World::start(
+        Packing::Scoped,
+        [
+            of(kind::LISTENER, "own", &listener),
+            of(kind::HOST, "any", &host),
+            of(kind::MODULE, "ambassador", &json!({ "config": { "grpc_stats": { "all_methods": true } } })),
+            of(
+                kind::MAPPING,
+                "grpc",
+                &json!({ "hostname": "*", "prefix": "/", "rewrite": "", "service": "web", "grpc": true }),
+            ),
+            service("web", backend.ip()),
+        ],
+    )
+    .await;
+    let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))).host("a.example.com").http2();
+    let call = client.post("/sesame.echo.v1.Echo/Say", "").header("content-type", "application/grpc");
+    assert_eq!(call.await.unwrap().status, 200);
+    let scraped = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 8002))).get("/stats/prometheus").await.unwrap();
+    let text = scraped.text();
+    assert!(text.contains("envoy_http_conn_manager_prefix=\"edge_of_a\""), "no statistics of edge_of_a: {text}");
+    assert!(text.contains("Echo_Say"), "no statistics of the method: {text}");
 }

@@ -2,7 +2,10 @@
 
 use envoy::bootstrap::{Bootstrap, DnsFamily, Node, Overload, Stats, XdsServer};
 use kinds::Object;
-use model::{Code, ObjectRef, Verdict};
+use model::{
+    Code, ObjectRef, Verdict,
+    listener::{AccessLogFormat, AccessLogLevel},
+};
 use pipeline::{Pipeline, Quarantined, Settings, settings::Packing};
 use replicas::{Outcomes, Replicas, Shared};
 use std::{
@@ -34,14 +37,20 @@ pub struct Bed {
 impl Bed {
     /// A server without objects; routes of one path are made such that proxies refuse them.
     pub async fn start(packing: Packing, spoil: &str) -> Bed {
-        let mut settings = Settings { packing, spoil: Some(spoil.into()), ..Settings::default() };
+        Bed::with(Settings { packing, spoil: Some(spoil.into()), ..Settings::default() }).await
+    }
+
+    /// A server without objects, with these settings.
+    pub async fn with(mut settings: Settings) -> Bed {
         settings.resolve.listed_endpoints = true;
-        settings.http_settings.access_log.level = model::listener::AccessLogLevel::Disabled;
+        settings.http_settings.access_log.level = AccessLogLevel::Critical;
+        settings.http_settings.access_log.format = AccessLogFormat::Json(Vec::new());
         // Tests run side by side, each at an address of its own.
         let ip = Net::here().unwrap().address();
         for bind in [&mut settings.http, &mut settings.https, &mut settings.stats] {
             bind.address = ip.into();
         }
+        settings.emissary.address = ip.into();
         settings.admin_port = 0;
         let listener = TcpListener::bind((ip, 8001)).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,13 +1,13 @@
 //! What the oracles of dialects share: a script of edits, and the comparison of where it ends with a build from nothing.
 
 use kinds::{Object, ObjectRef};
-use model::status::StatusFacts;
+use model::{FleetId, status::StatusFacts};
 use pipeline::{Pipeline, Settings};
 use proptest::{prop_assert_eq, test_runner::TestCaseError};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// What comes of a build: every resource by kind and name, and every status.
-type Built = (BTreeMap<(String, String), Vec<u8>>, BTreeMap<ObjectRef, Option<Arc<StatusFacts>>>);
+/// What comes of a build: every resource by fleet, kind and name, and every status.
+type Built = (BTreeMap<(FleetId, String, String), Vec<u8>>, BTreeMap<ObjectRef, Option<Arc<StatusFacts>>>);
 
 /// Makes the edits batch by batch: an edit is a change of an object, or of another input, which `set` makes. After each batch all
 /// tables equal a build from nothing, and in the end the order in which objects come makes no difference to what is built of them.
@@ -47,7 +47,10 @@ fn built(
     inputs(&mut pipeline);
     objects.for_each(|(key, object)| pipeline.put(&key, Some(object)));
     let output = pipeline.settle();
-    let upserts = output.xds.upserts.into_iter();
-    let resources = upserts.map(|one| ((format!("{:?}", one.kind), one.name.to_string()), one.body.to_vec()));
+    let fleets = output.fleets.into_iter().map(|(fleet, output)| (fleet, output.xds.upserts));
+    let upserts = std::iter::once((FleetId::Shared, output.xds.upserts)).chain(fleets);
+    let upserts = upserts.flat_map(|(fleet, upserts)| upserts.into_iter().map(move |one| (fleet.clone(), one)));
+    let resources =
+        upserts.map(|(fleet, one)| ((fleet, format!("{:?}", one.kind), one.name.to_string()), one.body.to_vec()));
     (resources.collect(), output.facts.into_iter().collect())
 }

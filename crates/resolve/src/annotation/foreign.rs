@@ -116,6 +116,9 @@ const PROTECTING_PAIRS: [[&str; 2]; 7] = [
 /// Values that switch a protection off.
 const OFF: [&str; 7] = ["", "0", "disabled", "false", "no", "none", "off"];
 
+/// The ranges of an access list that keeps nobody out.
+const EVERY_ADDRESS: [&str; 2] = ["0.0.0.0/0", "::/0"];
+
 /// How many names a list shows.
 const LISTED: usize = 20;
 
@@ -137,8 +140,14 @@ pub struct Found {
 
 /// Looks at the annotations of an object.
 pub fn look(meta: &Meta, subject: &ObjectRef) -> Found {
+    look_beside(meta, subject, None)
+}
+
+/// Looks at the annotations of an object of a dialect whose own annotations are those of a domain.
+pub fn look_beside(meta: &Meta, subject: &ObjectRef, own: Option<&str>) -> Found {
     let (mut found, mut others) = (Found::default(), Vec::new());
-    for (name, value) in meta.annotations.iter() {
+    let is_own = |name: &str| own.is_some() && name.split_once('/').map(|(domain, _)| domain) == own;
+    for (name, value) in meta.annotations.iter().filter(|(name, _)| !is_own(name)) {
         match foreign(name, value.ok().map(|value| &**value)) {
             None => {}
             Some(Foreign::Other) => others.push(name),
@@ -175,14 +184,34 @@ fn foreign(name: &str, value: Option<&str>) -> Option<Foreign> {
     if !theirs || OURS.contains(&name) {
         return None;
     }
-    let is_off = value.is_some_and(|value| OFF.contains(&&*value.trim().to_ascii_lowercase()));
+    let is_off = value.is_some_and(|value| {
+        OFF.contains(&&*value.trim().to_ascii_lowercase()) || (is_allow_list(rest) && has_every_address(value))
+    });
     let protects = domain.starts_with("appprotect") || has_protecting_word(rest);
     Some(if protects && !is_off { Foreign::Protects } else { Foreign::Other })
 }
 
+fn words(name: &str) -> Vec<&str> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).collect()
+}
+
+fn is_allow_list(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let words = words(&name);
+    words.iter().any(|word| ["allowlist", "whitelist"].contains(word))
+        || words.windows(2).any(|pair| pair == ["allow", "list"])
+}
+
+/// Whether ranges of addresses are all of IPv4 and all of IPv6, and nothing else: cert-manager says so on the Ingresses of its solvers.
+fn has_every_address(value: &str) -> bool {
+    let mut ranges: Vec<&str> = value.split(',').map(str::trim).collect();
+    ranges.sort_unstable();
+    ranges == EVERY_ADDRESS
+}
+
 fn has_protecting_word(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let words = words(&name);
     words.iter().any(|word| PROTECTING.contains(word))
         || words.windows(2).any(|pair| PROTECTING_PAIRS.iter().any(|known| *pair == known[..]))
 }
@@ -241,6 +270,8 @@ mod tests {
             ("nginx.ingress.kubernetes.io/cors-allow-origin", "*"),
             ("nginx.ingress.kubernetes.io/enable-modsecurity", "false"),
             ("nginx.ingress.kubernetes.io/whitelist-source-range", ""),
+            ("nginx.ingress.kubernetes.io/whitelist-source-range", "0.0.0.0/0,::/0"),
+            ("haproxy.org/allow-list", "::/0, 0.0.0.0/0"),
             ("alb.ingress.kubernetes.io/auth-type", "none"),
             ("alb.ingress.kubernetes.io/ssl-policy", "x"),
             ("konghq.com/strip-path", "true"),
@@ -248,6 +279,17 @@ mod tests {
             assert_eq!(foreign(name, Some(value)), Some(Foreign::Other), "{name}");
         }
         assert_eq!(foreign("nginx.ingress.kubernetes.io/auth-url", None), Some(Foreign::Protects));
+    }
+
+    #[test]
+    fn a_list_that_keeps_somebody_out_protects() {
+        for (name, value) in [
+            ("nginx.ingress.kubernetes.io/whitelist-source-range", "0.0.0.0/0"),
+            ("haproxy-ingress.github.io/allowlist-source-range", "0.0.0.0/0,::/0,!192.0.2.0/24"),
+            ("nginx.ingress.kubernetes.io/denylist-source-range", "0.0.0.0/0,::/0"),
+        ] {
+            assert_eq!(foreign(name, Some(value)), Some(Foreign::Protects), "{name}");
+        }
     }
 
     #[test]

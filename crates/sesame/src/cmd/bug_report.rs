@@ -31,9 +31,9 @@ const DUMP: &str = "/debug/config_dump";
 ///
 /// It has the debug pages and metrics of every replica, what proxies are sent with keys redacted, and, from a cluster, the logs of the
 /// controllers and the objects of their namespace other than Secrets and ConfigMaps. Values of environment variables, private keys
-/// and tokens are redacted wherever they stand. Names of hosts, objects and nodes are in it: look through it before you send it.
+/// and tokens are redacted everywhere. Names of hosts, objects and nodes are in it: look through it before you send it.
 ///
-/// Exit code: 0 if everything is in it, 1 if something could not be had (errors.txt in the archive says what), 2 if nothing was written.
+/// Exit code: 0 if everything is in it, 1 if something could not be collected (errors.txt in the archive lists it), 2 if nothing was written.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::operate::{Outcome, ask, exit};
 ///
 /// Those of the xDS server are read from the files of each replica; those of hosts are the ones that proxies are sent. No keys are read.
 ///
-/// Exit code: 0 if all are valid for longer than --within, 1 if one is not, 2 if no replica could be asked.
+/// Exit code: 0 if all are valid for longer than --within, 1 if one is not, 2 if no replica could be reached.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A certificate that expires sooner than this is a finding
@@ -33,6 +33,20 @@ struct Page {
     xds: Vec<OfFile>,
     host_count: usize,
     hosts: Vec<OfHost>,
+    #[serde(default)]
+    missing: Vec<Missing>,
+}
+
+/// What is said about an object whose Secret cannot be used.
+#[derive(Debug, Deserialize)]
+struct Missing {
+    kind: String,
+    #[serde(default)]
+    namespace: String,
+    name: String,
+    field: String,
+    code: String,
+    message: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,14 +74,14 @@ struct OfHost {
 struct Row {
     /// `xds ca`, `xds server` or `host`.
     of: String,
-    /// The replica and file, or the Secret or host.
+    /// The replica and file, the Secret or host, or the object and field whose Secret is missing.
     place: String,
     names: Vec<String>,
     issuer: String,
     /// In seconds since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_after: Option<i64>,
-    /// `valid`, `soon`, `expired` or `unreadable`.
+    /// `valid`, `soon`, `expired`, `unreadable` or `missing`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -110,6 +124,15 @@ fn rows(pages: Vec<(String, Page)>, now: i64, within: i64) -> (Vec<Row>, usize) 
         if index > 0 {
             continue;
         }
+        hosts.extend(page.missing.into_iter().map(|Missing { kind, namespace, name, field, code, message }| Row {
+            of: "host".to_owned(),
+            place: format!("{kind} {namespace}/{name} {field}"),
+            names: Vec::new(),
+            issuer: String::new(),
+            not_after: None,
+            state: "missing",
+            error: Some(format!("{code}: {message}")),
+        }));
         rest = page.host_count - page.hosts.len();
         for OfHost { resources, names, issuer, not_after } in page.hosts {
             let (of, not_after) = ("host".to_owned(), Some(not_after));
@@ -161,11 +184,19 @@ mod tests {
     fn what_has_expired_or_soon_will_is_told_apart() {
         let host = |end: i64| json!({ "resources": ["shop/cert"], "names": ["a.example.com"], "issuer": "CN=ca", "not_after": end });
         let file = json!({ "certificate": "ca", "file": "/certs/ca.crt", "error": "no such file" });
-        let page = json!({ "xds": [file], "host_count": 4, "hosts": [host(100), host(150), host(300)] });
+        let missing = json!({
+            "kind": "HTTPProxy", "namespace": "shop", "name": "web", "field": "spec.virtualhost.tls.secretName",
+            "code": "SES3101", "message": "Secret shop/gone does not exist"
+        });
+        let page = json!({
+            "xds": [file], "host_count": 4, "hosts": [host(100), host(150), host(300)], "missing": [missing]
+        });
         let page = || serde_json::from_value::<Page>(page.clone()).unwrap();
         let (rows, rest) = rows(vec![("a".to_owned(), page()), ("b".to_owned(), page())], 100, 100);
         let states: Vec<&str> = rows.iter().map(|row| row.state).collect();
-        assert_eq!(states, ["unreadable", "unreadable", "expired", "soon", "valid"], "hosts are listed once");
+        let expected = ["unreadable", "unreadable", "missing", "expired", "soon", "valid"];
+        assert_eq!(states, expected, "hosts are listed once");
+        assert!(text(&rows, rest, 100).contains("SES3101: Secret shop/gone does not exist"));
         assert_eq!(rest, 1);
         assert!(text(&rows, rest, 100).contains("… and 1 more that expire later"));
     }

@@ -16,12 +16,12 @@ use crate::output;
 pub struct Args {
     /// The shell
     #[arg(value_enum)]
-    shell: Wanted,
+    shell: ShellName,
 }
 
 /// The shells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Wanted {
+enum ShellName {
     Bash,
     Zsh,
     Fish,
@@ -30,9 +30,9 @@ enum Wanted {
 /// Prints the script for a command line.
 pub fn run(args: &Args, mut command: Command) -> Result<()> {
     let shell = match args.shell {
-        Wanted::Bash => Shell::Bash,
-        Wanted::Zsh => Shell::Zsh,
-        Wanted::Fish => Shell::Fish,
+        ShellName::Bash => Shell::Bash,
+        ShellName::Zsh => Shell::Zsh,
+        ShellName::Fish => Shell::Fish,
     };
     let name = command.get_name().to_owned();
     let mut script = Vec::new();

@@ -19,9 +19,9 @@ use crate::problem::Coded;
 /// Show the xDS resources that proxies are sent, without keys
 ///
 /// The table lists them; `-o json` and `-o yaml` print them as well, with private keys, key sets and the values of headers that carry
-/// credentials redacted. All replicas publish the same, so the first one that answers is asked.
+/// credentials redacted. All replicas publish the same, so the first one that answers is used.
 ///
-/// Exit code: 0 if they were printed, 2 if no replica could be asked.
+/// Exit code: 0 if they were printed, 2 if no replica could be reached.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only this fleet: `shared`, or NAMESPACE/NAME of a Gateway

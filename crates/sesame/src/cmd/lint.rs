@@ -21,7 +21,7 @@ use crate::serve::config::Config;
 /// Check manifests without a cluster
 ///
 /// Reads files, and every *.yaml, *.yml and *.json below directories, and reports everything that Sesame would not serve as it is
-/// written, with line and column. All paths together are one set of objects: a Service may stand in another file than the Ingress
+/// written, with line and column. All paths together are one set of objects: a Service may be in another file than the Ingress
 /// that names it.
 ///
 /// Exit code: 0 if nothing is wrong, 1 if something was found, 2 if it could not be checked.
@@ -62,7 +62,7 @@ enum Format {
 /// Checks, prints the report to standard output, and gives the exit code.
 pub fn run(args: &Args) -> ExitCode {
     let failed = |error: anyhow::Error| {
-        problem::tell(&error);
+        problem::log(&error);
         ExitCode::from(2)
     };
     let report = match report(args) {

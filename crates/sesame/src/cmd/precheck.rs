@@ -22,7 +22,7 @@ const OLDEST_MINOR: u32 = 31;
 ///
 /// Reads only. What cannot be read is said, and is not an error of the cluster.
 ///
-/// Exit code: 0 if nothing stands in the way, 1 if something does, 2 if the API server could not be asked.
+/// Exit code: 0 if nothing prevents it, 1 if something does, 2 if the API server could not be reached.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -41,7 +41,7 @@ enum CheckResult {
     Ok,
     /// Worth knowing.
     Note,
-    /// It stands in the way of something.
+    /// It prevents something.
     Warning,
     /// The installation would fail.
     Error,

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use xds::{Event, Security, Server, Tls};
+use xds::{Security, Server, Tls};
 
 use crate::cmd::serve::read;
 use crate::control::Control;
@@ -28,6 +28,7 @@ use crate::flags::{Certificates, Packing};
 use crate::lint::{self, Endpoints};
 use crate::output;
 use crate::problem::Coded;
+use crate::proxy_events;
 use crate::run::pages::Pages;
 use crate::run::proxy::{self, Proxy};
 use crate::run::terminal::{Terminal, announce};
@@ -55,8 +56,8 @@ pub struct Args {
     /// Address of both listeners; 0.0.0.0 for those of all interfaces
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     address: IpAddr,
-    /// Port of Envoy's readiness and metrics listener on loopback; 0 picks a free one
-    #[arg(long, value_name = "PORT", default_value = "8002")]
+    /// Port of Envoy's readiness and metrics listener on loopback; 0 picks a free one, so that objects may have any port
+    #[arg(long, value_name = "PORT", default_value = "0")]
     stats: u16,
     /// Path of the Envoy binary [default: SESAME_ENVOY, then PATH, then the one fetched by `make parts`]
     #[arg(long, value_name = "FILE")]
@@ -96,7 +97,10 @@ enum LogFormat {
 }
 
 /// Serves until SIGTERM or Ctrl-C.
-pub async fn run(args: Args, log: LogFilter) -> Result<()> {
+pub async fn run(mut args: Args, log: LogFilter) -> Result<()> {
+    if args.stats == 0 {
+        args.stats = free_port()?;
+    }
     let config = args.objects.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
     let settings = args.settings(config)?;
     if args.once {
@@ -116,7 +120,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let (changes, changed_settings) = mpsc::unbounded_channel();
     let control = Control::new(Pipeline::new(&settings), server.clone(), replicas).following(changed_settings);
     let mut pages = match args.debug_address {
-        Some(address) => Some(Pages::open(address, &control, &server, log).await?),
+        Some(address) => Some(Pages::open(address, &args.folder, &control, &server, log).await?),
         None => None,
     };
     let mut terminal = Terminal::new();
@@ -124,7 +128,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         if let Some(pages) = &mut pages {
             pages.note(&news);
         }
-        terminal.tell(&news);
+        terminal.batch(&news);
     });
     let reading = async {
         let _nobody_listens = folder.run(feeder).await;
@@ -172,10 +176,10 @@ async fn follow(args: &Args, mut current: Settings, changes: mpsc::UnboundedSend
             }
             Err(problems) => {
                 for problem in &problems {
-                    warn!("{problem} ({})", problem.code.help());
+                    warn!(code = %problem.code, "{problem} ({})", problem.code.help());
                 }
                 let code = Code::ConfigRefused;
-                warn!("{code}: {}: {} ({})", path.display(), code.title(), code.help());
+                warn!(%code, "{code}: {}: {} ({})", path.display(), code.title(), code.help());
             }
         }
     }
@@ -202,28 +206,24 @@ fn serve(
         let proxy = Proxy { program, bootstrap: workdir.bootstrap(port)?, log: workdir.log() };
         let [http, https, _] = binds.map(|(_, bind)| SocketAddr::new(bind.address, bind.port));
         announce(&format!("serving http://{http} and https://{https}"));
-        let refusals = tell_refusals(server.events());
+        let events = server.events();
+        let logging = async move {
+            proxy_events::log(events).await;
+            std::future::pending::<()>().await;
+        };
         let serving = server.serve(listener, security, ended.clone().cancelled_owned());
         let serving = async { serving.await.context("the xDS server failed") };
         tokio::select! {
-            () = refusals => Ok(()),
+            () = logging => Ok(()),
             done = async { tokio::try_join!(serving, proxy.supervise(ended.cancelled())) } => done.map(drop),
         }
     }
 }
 
-/// What Envoy cannot take is said at once, in its own words.
-async fn tell_refusals(mut events: tokio::sync::broadcast::Receiver<Event>) {
-    loop {
-        match events.recv().await {
-            Ok(Event::Refused(refusal)) => {
-                let code = Code::EnvoyRefused;
-                warn!("{code}: {}: {} {}: {}", code.title(), refusal.kind, refusal.name, refusal.text);
-            }
-            Ok(_) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
-            Err(tokio::sync::broadcast::error::RecvError::Closed) => std::future::pending().await,
-        }
-    }
+/// A port on loopback that nobody listens on.
+fn free_port() -> Result<u16> {
+    let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
+    Ok(listener.local_addr().context("cannot tell the port")?.port())
 }
 
 fn is_free(flag: &str, bind: Bind) -> Result<()> {
@@ -243,7 +243,7 @@ fn check_once(args: &Args, settings: &Settings) -> Result<()> {
 }
 
 impl Args {
-    /// What proxies are told: the configuration, and over it the flags.
+    /// Settings of proxies: those of the configuration, overridden by flags.
     fn settings(&self, config: Config) -> Result<Settings> {
         let stats = Bind { address: Ipv4Addr::LOCALHOST.into(), port: self.stats };
         let json = self.access_log_format.map_or(config.json_log, |format| matches!(format, LogFormat::Json));
@@ -266,6 +266,8 @@ impl Args {
             }
         }
         self.objects.apply(&mut settings, SelfSigned::Allowed);
+        // Backends of a folder are on this machine.
+        settings.resolve.local_endpoints = true;
         settings.ingress.https_port = Some(self.https).filter(|&port| port != 443);
         settings.http_proxy.https_port = settings.ingress.https_port;
         settings.emissary.https_port = settings.ingress.https_port;

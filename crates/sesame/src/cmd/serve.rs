@@ -165,7 +165,7 @@ pub struct Args {
     /// Id of this instance: of Emissary's objects those are read whose ambassador_id names it
     #[arg(long, env = "AMBASSADOR_ID", value_name = "ID", default_value = flags::AMBASSADOR_ID)]
     pub ambassador_id: String,
-    /// Watch the namespace of Sesame only, as Emissary does; --watch-namespaces stands above it
+    /// Watch the namespace of Sesame only, as Emissary does; --watch-namespaces overrides it
     #[arg(long, env = "AMBASSADOR_SINGLE_NAMESPACE", value_parser = FalseyValueParser::new())]
     pub ambassador_single_namespace: bool,
     /// Label selector of Emissary's objects, Services, Ingresses and IngressClasses: others are not read

@@ -16,8 +16,8 @@ use sum::{Page, Status, sum};
 ///
 /// Asks every replica of the controller, by a port-forward through the API server or by --address, and adds up what they say.
 ///
-/// Exit code: 0 if all is well; 1 if a replica is not ready or cannot be asked, there is not exactly one leader, replicas publish
-/// different configurations, or a proxy has been behind for 10 s or rejects something; 2 if no replica could be asked.
+/// Exit code: 0 if all is well; 1 if a replica is not ready or cannot be reached, there is not exactly one leader, replicas publish
+/// different configurations, or a proxy has been behind for 10 s or rejects something; 2 if no replica could be reached.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -14,10 +14,10 @@ use crate::problem::Problem;
 
 /// Show what is said about objects: code, object, field and message
 ///
-/// All replicas say the same, so the first one that answers is asked. At most 1,000 verdicts are listed; name a kind, a namespace or
+/// All replicas report the same, so the first one that answers is used. At most 1,000 verdicts are listed; name a kind, a namespace or
 /// an object to see fewer.
 ///
-/// Exit code: 0 if there are no errors, 1 if there are, 2 if no replica could be asked.
+/// Exit code: 0 if there are no errors, 1 if there are, 2 if no replica could be reached.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only objects of this kind, as in manifests: Ingress, HTTPProxy, HTTPRoute …

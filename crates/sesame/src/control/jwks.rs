@@ -4,7 +4,7 @@
 //! take the keys from proxies that another replica, or this one before it was restarted, has given them; but no server
 //! can put it off for longer than [`FIRST_BUILD`].
 
-use crate::jwks::{Fetcher, Limits, Metrics, News};
+use crate::jwks::{Fetcher, JwksUpdate, Limits, Metrics};
 use model::jwt::RemoteJwks;
 use pipeline::Pipeline;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ const FIRST_BUILD: Duration = Duration::from_secs(5);
 /// The servers that are referred to, and the way to have them asked.
 pub struct Jwks {
     fetcher: Fetcher,
-    news: UnboundedReceiver<News>,
+    news: UnboundedReceiver<JwksUpdate>,
     referred: HashSet<Arc<RemoteJwks>>,
     /// Of those, the ones that the first build waits for.
     unanswered: HashSet<Arc<RemoteJwks>>,
@@ -36,7 +36,7 @@ impl Jwks {
     }
 
     /// What is known of servers by now, all of it together; nothing when the first build has waited long enough.
-    pub(super) async fn next(&mut self) -> Vec<News> {
+    pub(super) async fn next(&mut self) -> Vec<JwksUpdate> {
         let until = self.deadline.filter(|_| !self.unanswered.is_empty());
         let first = async {
             match self.news.recv().await {
@@ -67,7 +67,7 @@ impl Jwks {
     }
 
     /// Hands over what is known.
-    pub(super) fn take(&mut self, news: Vec<News>, pipeline: &mut Pipeline) {
+    pub(super) fn take(&mut self, news: Vec<JwksUpdate>, pipeline: &mut Pipeline) {
         for (source, state) in news {
             self.unanswered.remove(&source);
             // An answer to a question that is no longer asked is not for the pipeline.
@@ -102,6 +102,11 @@ impl Jwks {
             }
         }
         is_settled
+    }
+
+    /// What the first build waits for.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = String> {
+        self.unanswered.iter().map(|source| format!("the JWKS of {}", source.uri.authority()))
     }
 
     /// Whether everything is known that the first build waits for.

@@ -33,7 +33,7 @@ impl Control {
         }
         let code = Code::TracingUnusable;
         match problem {
-            Some(problem) => warn!("{code}: {}: {} ({})", code.title(), problem.why, code.help()),
+            Some(problem) => warn!(%code, "{code}: {}: {} ({})", code.title(), problem.why, code.help()),
             None => info!("tracing: the problem is resolved: spans are sent, or tracing is off"),
         }
         self.tracing_problem = problem.cloned();

@@ -70,6 +70,11 @@ impl Secrets {
         self.awaited.is_empty()
     }
 
+    /// What the first build waits for.
+    pub fn awaited(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.awaited.iter()
+    }
+
     /// Notes a change of an object. An answer to a question that is no longer asked is not for the pipeline.
     pub fn admits(
         &mut self,

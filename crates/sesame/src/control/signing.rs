@@ -28,7 +28,7 @@ impl Signer {
                     pipeline.sign(&host, pair);
                     any = true;
                 }
-                Err(error) => warn!(%host, %error, "no certificate could be made"),
+                Err(error) => warn!(%host, %error, "failed to sign a certificate"),
             }
         }
         any

@@ -301,6 +301,30 @@ async fn a_large_object_is_computed_on_another_thread_and_told_of_when_that_is_d
     assert_eq!((heard.published, heard.objects, heard.jobs), (true, ["large".to_owned()].into(), 6));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn many_endpoints_are_computed_on_another_thread_and_few_are_published_meanwhile() {
+    let mut bed = Bed::completed(Bed::with(xds::Config::default(), false)).await;
+    let many = |port: u16| {
+        let address = |n: usize| json!({ "addresses": [format!("10.0.{}.{}", n / 250, n % 250 + 1)] });
+        object(&json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": { "namespace": "a", "name": "web", "labels": { "kubernetes.io/service-name": "web" } },
+            "ports": [{ "port": port, "name": "" }],
+            "endpoints": (0..=pipeline::large::ENDPOINTS).map(address).collect::<Vec<_>>(),
+        }))
+    };
+    let hosts = ["a", "b"].map(|namespace| proxy(namespace, namespace, None, &[route("/")]));
+    bed.put(hosts.into_iter().chain([service("a"), many(80)])).await;
+    let heard = bed.until(|heard| heard.jobs > 0).await;
+    assert_eq!((heard.published, heard.jobs), (true, 1), "the endpoint set");
+    // Somebody else's endpoints in the same batch do not wait for it.
+    bed.put([many(81), endpoints("b", 2)]).await;
+    let heard = bed.until(|_| true).await;
+    assert_eq!((heard.published, heard.jobs), (true, 1));
+    let heard = bed.until(|_| true).await;
+    assert_eq!((heard.published, heard.jobs), (true, 2));
+}
+
 #[tokio::test]
 async fn an_edit_that_reaches_many_hosts_is_worked_off_in_parts_and_others_are_published_between_them() {
     let mut bed = Bed::completed(Bed::with(xds::Config::default(), false)).await;
@@ -338,7 +362,7 @@ async fn what_does_not_fit_is_no_first_build() {
 #[tokio::test]
 async fn each_fleet_is_published_what_is_its_own() {
     let fleet = FleetId::named("team", "gateway");
-    let mut pipeline = Pipeline::new(&pipeline::Settings::default());
+    let mut pipeline = Pipeline::new(&pipeline::Settings { admin_port: 9001, ..Default::default() });
     let http = Some(pipeline::settings::Bind::any(80));
     pipeline.set_fleet(&fleet, Some(pipeline::FleetSettings { http, ..Default::default() }));
     let server = Server::new(xds::Config::default());

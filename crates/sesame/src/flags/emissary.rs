@@ -1,7 +1,7 @@
 //! How far objects of Emissary are trusted, and what of Emissary is served on request only.
 
 use clap::ValueEnum;
-use pipeline::Settings;
+use pipeline::{Settings, settings::Scripts};
 
 /// Flags about objects of Emissary.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,13 +24,19 @@ enum Lua {
     Refuse,
     /// Scripts are reported and not run
     Ignore,
+    /// Scripts of Sesame's own namespace are run; others as with refuse
+    Run,
 }
 
 impl EmissaryFlags {
     /// Sets what they say.
     pub fn apply(&self, settings: &mut Settings) {
         settings.emissary.cross_namespace = self.emissary_cross_namespace;
-        settings.emissary.ignore_scripts = self.emissary_lua == Lua::Ignore;
+        settings.emissary.scripts = match self.emissary_lua {
+            Lua::Refuse => Scripts::Refuse,
+            Lua::Ignore => Scripts::Ignore,
+            Lua::Run => Scripts::Run,
+        };
         settings.ingress.emissary_class = self.emissary_ingress_class;
     }
 }

@@ -55,7 +55,9 @@ impl ObjectFlags {
         settings.http_proxy.open_extensions.namespace = Some("projectsesame".into());
         settings.emissary.ambassador_id = super::ambassador_id(&self.ambassador_id);
         settings.emissary.self_signed = self_signed;
+        settings.emissary.foreign_protection = self.foreign_protection.into();
         self.emissary.apply(settings);
+        settings.gateway.foreign_protection = self.foreign_protection.into();
         settings.gateway.implied_class = Some("sesame".into());
         settings.gateway.self_signed = self_signed;
         settings.gateway.report_other_classes = true;

@@ -65,3 +65,18 @@ fn the_version_of_envoy_is_one_in_every_place() {
     let pins = include_str!("../../../../parts/pins.toml");
     assert!(pins.contains(&format!("version = \"{ENVOY_VERSION}\"")), "parts/pins.toml has another version");
 }
+
+#[test]
+fn what_is_wrong_with_flags_fits_on_a_line() {
+    let error = |args: &[&str]| one_line(&command(&[]).try_get_matches_from(args).unwrap_err().render().to_string());
+    assert_eq!(
+        error(&["test", "--sesame-cafil=x"]),
+        "error: unexpected argument '--sesame-cafil' found; a similar argument exists: '--sesame-cafile'; --help lists what there is"
+    );
+    let required = Command::new("test").arg(clap::Arg::new("file").value_name("FILE").required(true));
+    let missing = required.try_get_matches_from(["test"]).unwrap_err().render().to_string();
+    assert_eq!(
+        one_line(&missing),
+        "error: the following required arguments were not provided: <FILE>; --help lists what there is"
+    );
+}

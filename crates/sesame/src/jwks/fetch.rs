@@ -3,7 +3,7 @@
 //! Whoever may write an object chooses where Sesame asks, so an address is looked at after its name was resolved, and that address is
 //! connected to; redirects are not followed; and no more is read than a document may have.
 
-use super::{Turn, tls};
+use super::{Limits, LookUp, Turn, tls};
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -12,22 +12,18 @@ use hyper_util::rt::TokioIo;
 use model::jwt::{AddressFamily, Jwks, JwksUri, RemoteJwks};
 use pipeline::FetchSpec;
 use resolve::{address, jwks};
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 
 /// How many addresses of a name are tried.
 const MOST_ADDRESSES: usize = 4;
 
 /// Fetches the keys; says why there are none, in words that stay the same as long as the reason does.
-pub(super) async fn keys(
-    source: &RemoteJwks,
-    spec: &FetchSpec,
-    allows: fn(IpAddr) -> bool,
-    turn: Turn,
-) -> Result<Jwks, String> {
-    let (addresses, _turn) = resolved(&source.uri, turn).await?;
-    let addresses = usable(addresses, spec.family, allows)?;
+pub(super) async fn keys(source: &RemoteJwks, spec: &FetchSpec, limits: &Limits, turn: Turn) -> Result<Jwks, String> {
+    let (addresses, _turn) = resolved(&source.uri, limits.look_up, turn).await?;
+    let addresses = usable(addresses, spec.family, limits.allows)?;
     let stream = connected(&addresses).await?;
     let document = match tls::connector(source, spec)? {
         None => document(stream, &source.uri).await?,
@@ -41,20 +37,22 @@ pub(super) async fn keys(
 
 /// The addresses of the server. A look-up takes a thread for as long as it lasts, also when nobody waits for it any more: the turn
 /// lasts as long.
-async fn resolved(uri: &JwksUri, turn: Turn) -> Result<(Vec<SocketAddr>, Turn), String> {
+async fn resolved(uri: &JwksUri, look_up: LookUp, turn: Turn) -> Result<(Vec<SocketAddr>, Turn), String> {
     if let Ok(address) = uri.host.parse::<IpAddr>() {
         return Ok((vec![SocketAddr::new(address, uri.port)], turn));
     }
     let (host, port) = (uri.host.clone(), uri.port);
-    let looked_up = tokio::spawn(async move {
-        let found = lookup_host((&*host, port)).await.map(Iterator::collect);
-        (found, turn)
-    });
+    let looked_up = tokio::task::spawn_blocking(move || (look_up(&host, port), turn));
     match looked_up.await {
         Ok((Ok(found), turn)) => Ok((found, turn)),
         Ok((Err(_), _)) => Err(format!("the name {} cannot be resolved", uri.host)),
         Err(_) => Err("the look-up of its name was cancelled".to_owned()),
     }
+}
+
+/// The addresses that the system's resolver gives.
+pub(super) fn system_look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
 /// The addresses of the family that may be asked.

@@ -32,7 +32,7 @@ fn of(server: &KeyServer) -> Arc<RemoteJwks> {
     source("a", &format!("http://{}/jwks", server.address()))
 }
 
-async fn next(news: &mut UnboundedReceiver<News>) -> JwksState {
+async fn next(news: &mut UnboundedReceiver<JwksUpdate>) -> JwksState {
     tokio::time::timeout(PATIENCE, news.recv()).await.expect("there is news in time").unwrap().1
 }
 
@@ -140,6 +140,40 @@ async fn neither_the_machine_itself_nor_a_metadata_service_is_asked() {
         assert!(failure.contains("is a loopback, link-local"), "{uri}: {failure}");
     }
     let missing = once(source("a", "http://no-such-name.invalid/"), spec(), quick()).await;
+    assert!(missing.failure.as_deref().unwrap().contains("cannot be resolved"), "{missing:?}");
+}
+
+/// The server that a name leads to in the test below, beside addresses that may not be asked.
+static SERVER: std::sync::OnceLock<IpAddr> = std::sync::OnceLock::new();
+
+/// What the DNS of a cluster says about Services of type ExternalName.
+fn external_names(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let metadata = IpAddr::from([169, 254, 169, 254]);
+    let addresses = match host {
+        "loopback.a.svc.cluster.local" => vec![IpAddr::from([127, 0, 0, 1])],
+        "metadata.a.svc.cluster.local" => vec![metadata],
+        "both.a.svc.cluster.local" => [metadata].into_iter().chain(SERVER.get().copied()).collect(),
+        _ => return Err(io::ErrorKind::NotFound.into()),
+    };
+    Ok(addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect())
+}
+
+#[tokio::test]
+async fn a_name_of_the_cluster_leads_to_no_address_that_may_not_be_asked() {
+    let limits = Limits { look_up: external_names, ..quick() };
+    for (service, address) in [("loopback", "127.0.0.1"), ("metadata", "169.254.169.254")] {
+        let state = once(source("a", &format!("http://{service}.a.svc.cluster.local/")), spec(), limits.clone()).await;
+        let failure = state.failure.unwrap();
+        assert!(state.keys.is_none() && failure.contains(address), "{service}: {failure}");
+        assert!(failure.contains("is a loopback, link-local"), "{service}: {failure}");
+    }
+    // Of several addresses the others are asked.
+    let server = KeyServer::start(None).await.unwrap();
+    server.set(keys(&["one"]));
+    SERVER.set(server.address().ip()).unwrap();
+    let uri = format!("http://both.a.svc.cluster.local:{}/", server.address().port());
+    assert_eq!(ids(&once(source("a", &uri), spec(), limits.clone()).await), ["one"]);
+    let missing = once(source("a", "http://nobody.a.svc.cluster.local/"), spec(), limits).await;
     assert!(missing.failure.as_deref().unwrap().contains("cannot be resolved"), "{missing:?}");
 }
 

@@ -46,6 +46,9 @@ pub fn refusal(error: kube::Error, what: &str) -> Error {
                 "the API server does not know the user: the credentials of the kubeconfig are wrong or have expired";
             Problem::of(Code::ApiServerFailed, format!("{what}: {why}"))
         }
+        kube::Error::Api(status) if status.code == 429 || status.code >= 500 => {
+            Problem::of(Code::ApiServerError, format!("{what}: {} {}", status.code, status.message))
+        }
         other => Error::new(other).context(Problem::new(Code::ApiServerFailed, format!("{what} failed"))),
     }
 }

@@ -1,6 +1,7 @@
 //! Health, metrics and debug pages of `sesame run`, as `sesame serve` has them, on one address.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -24,14 +25,21 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Serves them.
-    pub async fn open(address: SocketAddr, control: &Control, server: &Server, log: LogFilter) -> Result<Self> {
+    /// Serves them; not ready before the first build of what is in the folder.
+    pub async fn open(
+        address: SocketAddr,
+        folder: &Path,
+        control: &Control,
+        server: &Server,
+        log: LogFilter,
+    ) -> Result<Self> {
         let listener = TcpListener::bind(address).await;
         let listener =
             listener.coded(Code::AddressInUse, || format!("cannot listen on {address} (--debug-address)"))?;
         let (recorder, board) = admin::board();
         let readiness = Readiness::default();
         let first_build = readiness.task("the first build");
+        first_build.waits(Some(format!("{} is being read", folder.display())));
         let mut registry = Registry::default();
         BUILD.register(&mut registry);
         board.register(&mut registry);
@@ -62,6 +70,9 @@ impl Pages {
         {
             first_build.done();
         }
+        if let (Some(first_build), Some(why)) = (&self.first_build, news.blocked.as_ref().or(news.awaited.as_ref())) {
+            first_build.waits(Some(why.clone()));
+        }
         self.recorder.note(report::note(news));
     }
 }
@@ -69,5 +80,29 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         self.server.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use pipeline::Pipeline;
+    use replicas::Replicas;
+    use testbed::{Client, Net};
+
+    #[tokio::test]
+    async fn until_the_folder_is_read_readiness_says_so() {
+        let server = Server::new(xds::Config::default());
+        let replicas = Replicas::new(server.clone(), None);
+        let control = Control::new(Pipeline::new(&pipeline::Settings::default()), server.clone(), replicas);
+        let log = LogFilter { get: Arc::new(String::new), set: Arc::new(|_| Ok(())) };
+        let address = Net::here().unwrap().socket(6060);
+        let pages = Pages::open(address, Path::new("shop"), &control, &server, log).await.unwrap();
+        let answer = Client::new(address).get("/readyz").await.unwrap();
+        let text = answer.text();
+        assert_eq!((answer.status.as_u16(), &*text), (503, "waiting for the first build (shop is being read)\n"));
+        drop(pages);
     }
 }

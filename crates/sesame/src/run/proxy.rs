@@ -75,7 +75,7 @@ impl Proxy {
             if begun.elapsed() > STEADY {
                 pause = SHORTEST_PAUSE;
             }
-            self.tell(ended, pause);
+            self.report(ended, pause);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = &mut stop => return Ok(()),
@@ -109,12 +109,12 @@ impl Proxy {
         command.spawn().with_context(|| format!("cannot start {}", self.program.display()))
     }
 
-    fn tell(&self, ended: ExitStatus, pause: Duration) {
+    fn report(&self, ended: ExitStatus, pause: Duration) {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
         let code = Code::EnvoyStopped;
-        warn!("{code}: {} ({ended}); starting it again in {pause:?}\n{tail}", code.title());
+        warn!(%code, "{code}: {} ({ended}); starting it again in {pause:?}\n{tail}", code.title());
     }
 }
 

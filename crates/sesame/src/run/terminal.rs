@@ -14,7 +14,7 @@ use tracing::info;
 
 use super::status_table;
 use crate::control::BatchReport;
-use crate::lint::{Report, finding, json, text};
+use crate::lint::{Report, counted, finding, json, text};
 use crate::{logging, output};
 
 /// What has been said so far, and where it is said.
@@ -64,7 +64,7 @@ impl Terminal {
     }
 
     /// Says what a batch brought.
-    pub fn tell(&mut self, news: &BatchReport<'_>) {
+    pub fn batch(&mut self, news: &BatchReport<'_>) {
         let problems: Vec<&Problem> = news.problems.values().flatten().collect();
         let verdicts: Vec<&Verdict> = finding::told(news.verdicts).collect();
         let found = finding::gather(&problems, &verdicts, news.origins);
@@ -86,9 +86,9 @@ impl Terminal {
             let sent = if news.published { "sent to Envoy" } else { "nothing to send" };
             let _infallible = writeln!(
                 text,
-                "{} objects, {} errors; {sent} after {:.1} ms",
-                self.states.len(),
-                self.errors(),
+                "{}, {}; {sent} after {:.1} ms",
+                counted(self.states.len(), "object"),
+                counted(self.errors(), "error"),
                 news.took.as_secs_f64() * 1000.0,
             );
         }

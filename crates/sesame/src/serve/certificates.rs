@@ -19,6 +19,7 @@ use certgen::store::{self, Store};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use replicas::{CertificateHolders, Replicas};
+use source::cluster::rights::refusal;
 use source::outage::{Outage, OutageEvent};
 use status::Leadership;
 use tokio::sync::watch;
@@ -90,6 +91,8 @@ pub struct Issuer {
     pub metrics: Metrics,
     /// Set when there are files to serve with.
     pub is_there: watch::Sender<bool>,
+    /// What the first of them wait for.
+    pub waits_for: watch::Sender<Option<String>>,
 }
 
 impl Issuer {
@@ -101,6 +104,13 @@ impl Issuer {
         let mut leader = self.leadership.watch();
         loop {
             let worked = self.round(&mut files, &mut said).await;
+            self.waits_for.send_replace(Some(match &worked {
+                Err(why) => why.clone(),
+                Ok(()) if self.leadership.is_leader() => "this replica has the lease and writes them".to_owned(),
+                Ok(()) => {
+                    "the holder of the lease writes them to the Secrets; this replica does not have it".to_owned()
+                }
+            }));
             let told = match &worked {
                 Ok(()) => outage.worked(Instant::now()),
                 Err(_) => outage.failed(Instant::now()),
@@ -202,7 +212,7 @@ impl Issuer {
                 Ok(()) => info!(secret = name, "wrote {why}"),
                 // Somebody else was faster; what there is now is read next time.
                 Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => return Ok(()),
-                Err(error) => return Err(format!("Secret {name}: {error}")),
+                Err(error) => return Err(format!("Secret {name}: {}", refusal(&error))),
             }
         }
         Ok(())
@@ -259,7 +269,7 @@ impl Said {
 
     fn foreign(&mut self) {
         if self.once("foreign".to_owned()) {
-            info!("the Secrets of xDS connections are managed by somebody else; used as they are, never written");
+            info!("the Secrets of xDS connections are not managed by Sesame; they are read and never written");
         }
     }
 }
@@ -271,5 +281,6 @@ fn party(holders: CertificateHolders) -> Party {
 
 async fn timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
     let answer = tokio::time::timeout(REQUEST, request).await;
-    answer.map_err(|_| format!("no answer from the API server in {REQUEST:?}"))?.map_err(|error| error.to_string())
+    let answer = answer.map_err(|_| format!("no answer from the API server in {REQUEST:?}"))?;
+    answer.map_err(|error| refusal(&error).into_owned())
 }

@@ -83,11 +83,11 @@ pub struct Config {
     pub debug: bool,
     /// Use the service account of the pod.
     pub in_cluster: bool,
-    /// The kubeconfig.
+    /// Path of the kubeconfig.
     pub kubeconfig: Option<PathBuf>,
-    /// How often a second the API server may be asked.
+    /// Maximum requests per second to the API server.
     pub queries: Option<f64>,
-    /// How often at once.
+    /// Maximum burst of requests to the API server.
     pub burst: Option<u32>,
     /// The addresses in the status of Ingresses.
     pub addresses: Option<Addresses>,
@@ -268,6 +268,7 @@ impl Config {
         change(&mut self.pipeline.ingress.tls);
         change(&mut self.pipeline.http_proxy.tls);
         change(&mut self.pipeline.gateway.tls);
+        change(&mut self.pipeline.emissary.tls);
     }
 
     /// How requests are written down.
@@ -354,6 +355,14 @@ impl Config {
             halves.into_iter().filter(|(.., (namespace, name))| namespace.is_some() != name.is_some())
         {
             found.push((key, field, "both namespace and name are required".to_owned()));
+        }
+        if let (Some(namespace), Some(name)) = &self.client_certificate
+            && resolve::reserved::is_reserved_name(name)
+        {
+            let why = format!(
+                "Secret {namespace}/{name} is for xDS connections; every TLS backend is presented this certificate, so use another one"
+            );
+            found.push(("tls.envoy-client-certificate", "envoy.clientCertificate", why));
         }
         found.extend(self.authorization.contradiction().map(|why| ("globalExtAuth", "globalExtAuth", why)));
         found.extend(self.tracing.contradiction().map(|why| ("tracing", "tracing", why)));

@@ -66,7 +66,7 @@ impl DiskCache {
         let (files, restoring) = (self.files.clone(), server.clone());
         if let Err(error) = blocking(move || restore(&files, &restoring)).await {
             let code = Code::DiskCacheRefused;
-            warn!("{code}: {}: {error:#} ({})", code.title(), code.help());
+            warn!(%code, "{code}: {}: {error:#} ({})", code.title(), code.help());
         }
         let (mut written, mut rest) = (Vec::new(), LOOK);
         loop {
@@ -105,7 +105,7 @@ impl DiskCache {
                 self.metrics.off();
                 if let Some(OutageEvent::Started) = self.outage.failed(Instant::now()) {
                     let code = Code::DiskCacheOff;
-                    warn!("{code}: {}: {error:#} ({})", code.title(), code.help());
+                    warn!(%code, "{code}: {}: {error:#} ({})", code.title(), code.help());
                 }
                 OFF
             }
@@ -158,7 +158,50 @@ type Stored = Bytes;
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use super::*;
+
+    const TYPE: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    /// A type that another build publishes.
+    const ANOTHER: &str = "type.googleapis.com/envoy.config.cluster.v9.Cluster";
+
+    /// A cache of one cluster in a folder, and what is in it before it is sealed.
+    fn cache(folder: &std::path::Path) -> (Files, Vec<u8>) {
+        let keys = folder.join("cache.key");
+        std::fs::write(&keys, "0f1e2d3c4b5a69788796a5b4c3d2e1f0").unwrap();
+        let files = Files { state: CacheFile::new(folder.to_owned()), keys, installation: "ns/lease".to_owned() };
+        let server = Server::new(xds::Config::default());
+        let cluster = xds::Resource::new(xds::Kind::Cluster, "a", "a cluster");
+        let changes = xds::Changes { upserts: vec![cluster], removes: Vec::new() };
+        server.publish(xds::Batch { fleet: Fleet::Shared, changes }).unwrap();
+        (files, xds::stored::encode(&published(&server).unwrap()))
+    }
+
+    fn write(files: &Files, state: Vec<u8>) {
+        let keys = Keys::read(&files.keys).unwrap();
+        files.state.write(&seal::seal(&keys, state, &files.installation).unwrap()).unwrap();
+    }
+
+    /// It is sealed with the right key and not damaged; still nothing of it is served.
+    #[test]
+    fn what_a_build_with_other_types_of_resources_wrote_is_refused_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let (files, state) = cache(folder.path());
+        let server = Server::new(xds::Config::default());
+        write(&files, state.clone());
+        restore(&files, &server).unwrap();
+        assert_eq!(server.all_acks().len(), 1, "a fleet that is served from the cache");
+
+        let at = state.windows(TYPE.len()).position(|part| part == TYPE.as_bytes()).unwrap();
+        let mut other = state;
+        other[at..at + TYPE.len()].copy_from_slice(ANOTHER.as_bytes());
+        write(&files, other);
+        let server = Server::new(xds::Config::default());
+        let error = restore(&files, &server).unwrap_err().to_string();
+        assert_eq!(error, format!("unknown type of resource {ANOTHER:?}"));
+        assert!(server.all_acks().is_empty(), "some of it is served");
+    }
 
     #[test]
     fn writes_take_two_percent_of_the_time() {

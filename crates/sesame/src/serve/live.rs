@@ -2,12 +2,13 @@
 //!
 //! In: configurations, or why one cannot be used. Out: settings for the control loop, addresses for status, the log level, and
 //! sockets for pages. A configuration is applied as a whole or refused as a whole: then the one before stays in effect, with a
-//! line in the log, a metric, and, where it is an object, its condition and an event. What a running process cannot change is said
-//! by its key.
+//! line in the log, a metric, and, where it is an object, its condition and an event. One that is refused for a reason that may pass
+//! is tried again ([`retry`]). What a running process cannot change is said by its key.
 
 pub mod file;
 mod metrics;
 pub mod object;
+mod retry;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::cmd::serve::Args;
 use file::FollowedFile;
 pub use metrics::Metrics;
 use object::{Current, FollowedObject};
+use retry::Retry;
 
 /// Where the configuration is written.
 pub enum Origin {
@@ -43,9 +45,16 @@ pub enum Origin {
     Object(Client, String, String),
 }
 
+/// Why a configuration is not applied.
+struct Rejected {
+    problems: Vec<Problem>,
+    /// The configuration, if the reason lies outside of it and may pass.
+    again: Option<Box<Config>>,
+}
+
 /// What takes configurations.
 pub struct Live {
-    /// The command line, which stands above every configuration.
+    /// The command line, which overrides every configuration.
     pub args: Args,
     /// The configuration in effect.
     pub config: Config,
@@ -85,14 +94,15 @@ impl Live {
 
     async fn follow_file(&mut self, path: PathBuf) {
         let mut file = FollowedFile::new(path.clone());
+        let mut retry = Retry::default();
         loop {
-            let read = file.next().await;
-            let taken = match read.and_then(|text| Config::parse(&path, &text)) {
-                Ok(config) => self.take(config).await,
-                Err(problems) => Err(problems),
+            let (config, is_retry) = tokio::select! {
+                read = file.next() => (read.and_then(|text| Config::parse(&path, &text)), false),
+                config = retry.due() => (Ok(config), true),
             };
-            match taken {
+            match self.take_or_retry(config, &mut retry).await {
                 Ok(late) => report_late(&late),
+                Err(_) if is_retry => {}
                 Err(problems) => self.refuse(&format!("file {}", path.display()), &problems),
             }
         }
@@ -103,6 +113,7 @@ impl Live {
         let mut seen: Option<(ObjectRef, serde_json::Value)> = None;
         // What is said about the settings themselves.
         let mut said = Vec::new();
+        let mut retry = Retry::default();
         loop {
             let (key, current) = tokio::select! {
                 next = object.next() => next,
@@ -113,10 +124,20 @@ impl Live {
                     }
                     continue;
                 }
+                config = retry.due() => {
+                    let taken = self.take_or_retry(Ok(config), &mut retry).await;
+                    if let (Ok(late), Some((key, _))) = (taken, &seen) {
+                        said = report_late_of(key, &late);
+                        let verdicts = vec![(key.clone(), Some(self.with_tracing(key, &said)))];
+                        self.reporter.report(Report { verdicts, ..Report::default() });
+                    }
+                    continue;
+                }
             };
             let Some(Current { spec, object: current }) = current else {
                 warn!("{key} is gone; the configuration stays in effect as it was");
                 seen = None;
+                retry.set(None);
                 self.report(key, None, Some(None));
                 continue;
             };
@@ -124,17 +145,10 @@ impl Live {
                 self.report(key, Some(current), None);
                 continue;
             }
-            let taken = match Config::of_object(&spec) {
-                Ok(config) => self.take(config).await,
-                Err(problems) => Err(problems),
-            };
-            said = match &taken {
-                Ok(late) => {
-                    report_late(late);
-                    late.iter().map(|field| late_verdict(&key, field)).collect()
-                }
+            said = match self.take_or_retry(Config::of_object(&spec), &mut retry).await {
+                Ok(late) => report_late_of(&key, &late),
                 Err(problems) => {
-                    self.refuse(&key.to_string(), problems);
+                    self.refuse(&key.to_string(), &problems);
                     problems.iter().map(|problem| verdict(&key, problem)).collect()
                 }
             };
@@ -164,8 +178,26 @@ impl Live {
         });
     }
 
+    /// Applies a configuration, or says what is wrong with it, and tries it again if that may pass.
+    async fn take_or_retry(
+        &mut self,
+        config: Result<Config, Vec<Problem>>,
+        retry: &mut Retry,
+    ) -> Result<Vec<&'static str>, Vec<Problem>> {
+        let taken = match config {
+            Ok(config) => self.take(config).await,
+            Err(problems) => Err(Rejected { problems, again: None }),
+        };
+        let (taken, again) = match taken {
+            Ok(late) => (Ok(late), None),
+            Err(Rejected { problems, again }) => (Err(problems), again),
+        };
+        retry.set(again.map(|config| *config));
+        taken
+    }
+
     /// Applies a configuration; gives the keys that a running process does not change.
-    async fn take(&mut self, config: Config) -> Result<Vec<&'static str>, Vec<Problem>> {
+    async fn take(&mut self, config: Config) -> Result<Vec<&'static str>, Rejected> {
         if config == self.config {
             self.metrics.applied(false);
             return Ok(self.late(&config));
@@ -175,8 +207,10 @@ impl Live {
             let code = crate::problem::code(&error).filter(|code| *code != Code::CommandLine);
             vec![Problem::new(code.unwrap_or(Code::ConfigValue), format!("{error:#}"))]
         };
-        let plan = Plan::new(&self.args, config.clone(), |name| std::env::var(name).ok()).map_err(problem)?;
-        let pages = self.pages.prepare(&plan).await.map_err(problem)?;
+        let plan = Plan::new(&self.args, config.clone(), |name| std::env::var(name).ok())
+            .map_err(|error| Rejected { problems: problem(error), again: None })?;
+        let pages = self.pages.prepare(&plan).await;
+        let pages = pages.map_err(|error| Rejected { problems: problem(error), again: Some(config.clone().into()) })?;
         self.pages.apply(pages);
         if plan.verbose != self.plan.verbose {
             let filter = if plan.verbose { "debug" } else { &self.usual_log };
@@ -185,7 +219,7 @@ impl Live {
             }
         }
         for (code, warning) in plan.warnings.iter().filter(|warning| !self.plan.warnings.contains(warning)) {
-            warn!("{code}: {warning} ({})", code.help());
+            warn!(%code, "{code}: {warning} ({})", code.help());
         }
         if plan.pipeline != self.plan.pipeline {
             // It ends with the server.
@@ -217,18 +251,24 @@ impl Live {
     fn refuse(&self, origin: &str, problems: &[Problem]) {
         self.metrics.refused();
         for problem in problems {
-            warn!("{problem} ({})", problem.code.help());
+            warn!(code = %problem.code, "{problem} ({})", problem.code.help());
         }
         let code = Code::ConfigRefused;
-        warn!("{code}: {origin}: {} ({})", code.title(), code.help());
+        warn!(%code, "{code}: {origin}: {} ({})", code.title(), code.help());
     }
 }
 
 fn report_late(late: &[&'static str]) {
     if !late.is_empty() {
         let code = Code::ConfigAtStart;
-        warn!("{code}: {}: {} ({})", late.join(", "), code.title(), code.help());
+        warn!(%code, "{code}: {}: {} ({})", late.join(", "), code.title(), code.help());
     }
+}
+
+/// The same as verdicts on the object.
+fn report_late_of(key: &ObjectRef, late: &[&'static str]) -> Vec<Verdict> {
+    report_late(late);
+    late.iter().map(|field| late_verdict(key, field)).collect()
 }
 
 fn late_verdict(key: &ObjectRef, field: &str) -> Verdict {

@@ -78,7 +78,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What a command line, a file and an environment mean together. A flag stands above the file.
+    /// Combines the command line, the configuration file and the environment. Flags override the file.
     pub fn new(args: &Args, config: Config, env: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let replica = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| env(name).filter(|value| !value.is_empty()));
         let replica = replica.unwrap_or_else(|| "sesame".to_owned());
@@ -158,7 +158,7 @@ pub fn access(args: &Args, config: &Config) -> Access {
             Some(Rate { per_second, burst })
         }
     };
-    // A kubeconfig that is named on the command line stands above a file that says to be in a cluster.
+    // A kubeconfig on the command line overrides `incluster` of the configuration file.
     let in_cluster = args.incluster || (config.in_cluster && args.kubeconfig.is_none());
     let kubeconfig = args.kubeconfig.clone().or_else(|| config.kubeconfig.clone());
     Access { in_cluster, kubeconfig, context: None, rate }
@@ -281,7 +281,7 @@ fn addresses(args: &Args, config: &Config) -> Addresses {
     })
 }
 
-/// What proxies are told: the configuration, and over it the flags.
+/// Settings of proxies: those of the configuration, overridden by flags.
 fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     let json = args.accesslog_format.map_or(config.json_log, |format| format == LogFormat::Json);
     let stats = over(config.pipeline.stats, args.stats_address, args.stats_port);
@@ -316,6 +316,9 @@ fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     args.emissary.apply(&mut settings);
     settings.ingress.foreign_protection = args.foreign_protection.into();
     settings.http_proxy.foreign_protection = args.foreign_protection.into();
+    settings.gateway.foreign_protection = args.foreign_protection.into();
+    settings.gateway.disabled = Dialects::all().kinds().into_iter().filter(|kind| is_disabled(args, *kind)).collect();
+    settings.emissary.foreign_protection = args.foreign_protection.into();
     let names = |flag: &[Box<str>], configured| if flag.is_empty() { configured } else { flag.to_vec() };
     settings.ingress.class_names = names(&args.ingress_class_name, class_names);
     settings.http_proxy.class_names.clone_from(&settings.ingress.class_names);

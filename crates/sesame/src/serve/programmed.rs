@@ -19,17 +19,17 @@ use std::sync::Arc;
 
 use model::status::{Acknowledgement, ProxyCounts, ProxyState};
 use model::{FleetId, ObjectRef};
-use pipeline::ObjectResource;
+use pipeline::ServedObject;
 use replicas::Replicas;
 use status::{Leadership, Report, Reporter};
 use tokio::sync::mpsc;
 use xds::Server;
 
-use asking::{Asking, News};
+use asking::{Asking, FleetUpdate};
 use awaited::Awaited;
 
 /// The resources of objects as of a batch; none for those that are no longer ours.
-type ObjectResources = Vec<(ObjectRef, Option<Arc<Vec<ObjectResource>>>)>;
+type ObjectResources = Vec<(ObjectRef, Option<Arc<ServedObject>>)>;
 
 /// What a batch has changed.
 struct Batch {
@@ -61,7 +61,7 @@ impl Programmed {
     /// Takes what a batch has changed, after it was published; gives what the status says until proxies have answered.
     pub fn take(
         &mut self,
-        object_resources: &[(ObjectRef, Option<Arc<Vec<ObjectResource>>>)],
+        object_resources: &[(ObjectRef, Option<Arc<ServedObject>>)],
         gone: &[FleetId],
     ) -> Vec<(ObjectRef, status::Programmed)> {
         self.batch += 1;
@@ -122,16 +122,16 @@ impl Task {
                 }
                 changed = leader.changed() => if changed.is_err() { return },
                 (fleet, news) = next(&mut asking) => match (news, &mut asking) {
-                    (News::Answers(answers), _) => {
+                    (FleetUpdate::Answers(answers), _) => {
                         for (version, state) in answers {
                             awaited.answer(&fleet, &version, state);
                         }
                     }
-                    (News::Published, Some(asking)) => asking.publish(&fleet, &mut awaited),
-                    (News::Proxies(proxies), Some(asking)) => {
+                    (FleetUpdate::Published, Some(asking)) => asking.publish(&fleet, &mut awaited),
+                    (FleetUpdate::Proxies(proxies), Some(asking)) => {
                         awaited.set_proxies(&fleet, proxies, |fleet, kind, name| asking.version(fleet, kind, name));
                     }
-                    (News::Published | News::Proxies(_), None) => {}
+                    (FleetUpdate::Published | FleetUpdate::Proxies(_), None) => {}
                 },
             }
         }
@@ -156,7 +156,7 @@ fn take(batch: Batch, asking: &mut Option<Asking>, awaited: &mut Awaited) {
     }
 }
 
-async fn next(asking: &mut Option<Asking>) -> (FleetId, News) {
+async fn next(asking: &mut Option<Asking>) -> (FleetId, FleetUpdate) {
     match asking {
         Some(asking) => asking.next().await,
         None => std::future::pending().await,

@@ -3,17 +3,13 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use admin::{Note, Recorder, Task};
-use anyhow::{Result, bail};
-use model::{Code, Verdict};
+use model::Verdict;
 use resolve::Rejection;
 use source::outage::Outage;
 use source::{Problem, Subject, cluster::Connection};
 use status::{Report, Reporter};
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tracing::{info, warn};
-use xds::Event;
 
 use super::programmed::Programmed;
 use crate::control::BatchReport;
@@ -69,7 +65,7 @@ impl BatchReporter {
                 task.done();
             }
         } else {
-            let all: Vec<&str> = self.sources.values().map(String::as_str).collect();
+            let all: Vec<&str> = self.sources.values().map(String::as_str).chain(news.awaited.as_deref()).collect();
             task.waits((!all.is_empty()).then(|| all.join("; ")));
         }
     }
@@ -133,27 +129,8 @@ fn log(subject: &Subject, problems: &[Problem]) {
     }
     for problem in problems {
         match subject {
-            Subject::Source(name) => warn!("{name}: {problem} ({})", problem.code.help()),
-            Subject::File(_) | Subject::Object(_) => warn!("{problem} ({})", problem.code.help()),
-        }
-    }
-}
-
-/// Logs what proxies reject, with Envoy's message, and which proxies connect and disconnect.
-///
-/// # Errors
-/// That there will be no more events.
-pub async fn refusals(mut events: Receiver<Event>) -> Result<()> {
-    loop {
-        match events.recv().await {
-            Ok(Event::Refused(refusal)) => {
-                let code = Code::EnvoyRefused;
-                warn!(node = %refusal.client.node, "{code}: {}: {} {}: {}", code.title(), refusal.kind, refusal.name, refusal.text);
-            }
-            Ok(Event::Joined(client)) => info!(node = %client.node, "proxy connected"),
-            Ok(Event::Left(client)) => info!(node = %client.node, "proxy disconnected"),
-            Err(RecvError::Lagged(missed)) => warn!(missed, "too many proxy events at once; some are not logged"),
-            Err(RecvError::Closed) => bail!("the xDS server has stopped"),
+            Subject::Source(name) => warn!(code = %problem.code, "{name}: {problem} ({})", problem.code.help()),
+            Subject::File(_) | Subject::Object(_) => warn!(code = %problem.code, "{problem} ({})", problem.code.help()),
         }
     }
 }

@@ -71,7 +71,7 @@ impl Exporter {
             // What has come until then is sent.
             let _ = tokio::time::timeout(GATHERED, more).await;
             let sent = self.send(&batches).await;
-            self.tell(sent);
+            self.report(sent);
         }
     }
 
@@ -93,7 +93,7 @@ impl Exporter {
         answer.map(drop).map_err(|status| status.to_string())
     }
 
-    fn tell(&mut self, sent: Result<(), String>) {
+    fn report(&mut self, sent: Result<(), String>) {
         match sent {
             Ok(()) => {
                 if let Some(OutageEvent::Ended(lasted)) = self.outage.worked(Instant::now()) {

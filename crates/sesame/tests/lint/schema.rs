@@ -1,5 +1,6 @@
-//! As much of JSON Schema as `docs/lint.schema.json` uses: types, constants, enumerations, required and additional properties,
-//! items, bounds of numbers, and references into `$defs`.
+//! As much of JSON Schema as `docs/lint.schema.json` uses: types, constants, enumerations, required properties, items, bounds of
+//! numbers, and references into `$defs`. Stricter than the schema, whose readers must put up with fields that are added: a property that it does not
+//! describe is a violation here.
 
 use serde_json::Value;
 
@@ -41,8 +42,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
     for (name, value) in value.as_object().into_iter().flatten() {
         match schema["properties"].get(name) {
             Some(schema) => check(root, schema, value, &format!("{at}.{name}"), found),
-            None if schema["additionalProperties"] == false => found.push(format!("{at}.{name} is not allowed")),
-            None => {}
+            None => found.push(format!("{at}.{name} is not described")),
         }
     }
     if schema["items"].is_object() {

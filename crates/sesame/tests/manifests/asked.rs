@@ -76,6 +76,13 @@ kind: Service
 metadata: {name: limits, namespace: default, annotations: {projectsesame.io/max-connections: many}}
 spec: {ports: [{port: 80}]}
 ---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: loopback, namespace: default, labels: {kubernetes.io/service-name: limits}}
+addressType: FQDN
+ports: [{port: 80}]
+endpoints: [{addresses: [127.0.0.1]}]
+---
 {apiVersion: getambassador.io/v3alpha1, kind: Listener, metadata: {name: web, namespace: default}, spec: {port: 8090, protocol: TCP, securityModel: SECURE, l7Depth: -1, hostBinding: {namespace: {from: ALL}}}}
 ---
 {apiVersion: getambassador.io/v3alpha1, kind: Host, metadata: {name: web, namespace: default}, spec: {hostname: emissary.example.com, tlsSecret: {name: none}}}

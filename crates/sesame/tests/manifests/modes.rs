@@ -88,21 +88,23 @@ fn flags_that_do_not_fit_are_refused() {
     }
 }
 
+/// An HTTPProxy with a Secret.
+fn proxy(namespace: &str, name: &str) -> String {
+    format!(
+        "---\napiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
+         spec: {{virtualhost: {{fqdn: {name}.{namespace}.example.com, tls: {{secretName: {name}}}}}, \
+         routes: [{{services: [{{name: web, port: 80}}]}}]}}\n"
+    )
+}
+
 /// What a tenant has: two HTTPProxies with a Secret each, and an Ingress.
 fn objects(namespace: &str) -> String {
-    let proxy = |name: &str| {
-        format!(
-            "---\napiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
-             spec: {{virtualhost: {{fqdn: {name}.{namespace}.example.com, tls: {{secretName: {name}}}}}, \
-             routes: [{{services: [{{name: web, port: 80}}]}}]}}\n"
-        )
-    };
     format!(
         "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: web, namespace: {namespace}}}\n\
          spec: {{defaultBackend: {{service: {{name: web, port: {{number: 80}}}}}}}}\n---\n\
          apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {namespace}}}\nspec: {{ports: [{{port: 80}}]}}\n{}{}",
-        proxy("one"),
-        proxy("two")
+        proxy(namespace, "one"),
+        proxy(namespace, "two")
     )
 }
 
@@ -205,4 +207,100 @@ async fn serve_asks_for_nothing_that_a_mode_does_not_grant() {
     let rule = "add to a Role of Sesame in namespace other: {apiGroups: [networking.k8s.io], resources: [ingresses], \
                 verbs: [get, list, watch]}";
     serve.expect_line(rule, PATIENCE).await.unwrap();
+    // Whoever looks at the pod reads the same.
+    let health = testbed::Client::new(([127, 0, 0, 1], 18101).into());
+    let answer = health.get("/readyz").await.unwrap();
+    let text = answer.text();
+    assert_eq!(answer.status, 503, "{text}");
+    assert!(text.starts_with("waiting for the first build (the API server at "), "{text}");
+    assert!(text.contains("cannot list resource \"ingresses\"") && text.contains(rule), "{text}");
+}
+
+/// Rights to write are asked for only when they are used, and told like those to read.
+#[tokio::test]
+async fn a_missing_right_to_write_is_told_with_the_rule_to_add() {
+    let api = ApiServer::config().start().await.unwrap();
+    api.install([deploy("crds")]).await.unwrap();
+    let state = StateDir::new("writes").unwrap();
+    for namespace in [NAMESPACE, "shop"] {
+        api.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n")).await.unwrap();
+    }
+    api.apply(&objects("shop")).await.unwrap();
+    let cases: [(&str, &[&str], &[&str]); 2] = [
+        (
+            "no-status",
+            &["- httpproxies/status\n", "- events\n"],
+            &[
+                "in namespace shop: {apiGroups: [projectcontour.io], resources: [httpproxies/status], verbs: [patch]}",
+                "in namespace shop: {apiGroups: [events.k8s.io], resources: [events], verbs: [create]}",
+            ],
+        ),
+        (
+            "no-lease",
+            &["- leases\n"],
+            &["in namespace projectsesame: {apiGroups: [coordination.k8s.io], resources: [leases], "],
+        ),
+    ];
+    for ((name, resources, rules), port) in cases.into_iter().zip((18200..).step_by(10)) {
+        let roles = rbac(&["--mode=namespaces", "--namespaces=shop", &format!("--service-account={name}")]).unwrap();
+        let mut less = roles.clone();
+        for resource in resources {
+            assert!(less.contains(resource), "{resource} is not in {less}");
+            less = less.replace(resource, "- nothing\n");
+        }
+        api.apply(&less).await.unwrap();
+        let serve = serve(&api, &state, &account(name), &serve_flags(&roles), port).await;
+        for rule in rules {
+            serve.expect_line(&format!("add to a Role of Sesame {rule}"), PATIENCE).await.unwrap();
+        }
+        serve.stop(PATIENCE).await.unwrap();
+    }
+}
+
+/// A right that is missing is missing for every object and every retry, and is told once.
+#[tokio::test]
+async fn a_missing_right_to_write_is_one_line_for_fifty_objects() {
+    const OBJECTS: usize = 50;
+    let api = ApiServer::config().start().await.unwrap();
+    api.install([deploy("crds")]).await.unwrap();
+    let state = StateDir::new("flood").unwrap();
+    for namespace in [NAMESPACE, "shop"] {
+        api.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n")).await.unwrap();
+    }
+    let proxies = (0..OBJECTS).map(|number| proxy("shop", &format!("p{number}"))).collect::<String>();
+    api.apply(proxies.trim_start_matches("---\n")).await.unwrap();
+    let roles = rbac(&["--mode=namespaces", "--namespaces=shop", "--service-account=flood"]).unwrap();
+    let less = roles.replace("- httpproxies/status\n", "- nothing\n").replace("- events\n", "- nothing\n");
+    assert_ne!(roles, less);
+    api.apply(&less).await.unwrap();
+    let serve = serve(&api, &state, &account("flood"), &serve_flags(&roles), 18300).await;
+
+    let pages = testbed::Client::new(([127, 0, 0, 1], 18301).into());
+    let tried = async |name: &str, result: &str, least: usize| {
+        let look = async || {
+            let page = pages.get("/metrics").await.map_err(|failure| failure.to_string())?.text();
+            let rows = page.lines().filter(|line| line.starts_with(name) && line.contains(result));
+            let count: f64 = rows.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
+            if count >= least as f64 { Ok(()) } else { Err(format!("{count} times")) }
+        };
+        serve.expect_ok(&format!("{name} {result}"), PATIENCE, look).await.unwrap();
+    };
+    // Every status is tried several times, every event once.
+    tried("sesame_status_writes_total", "failed", 3 * OBJECTS).await;
+    tried("sesame_events_total", "refused", OBJECTS).await;
+    let log = serve.log().text();
+    let lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    println!(
+        "{} lines, {} about status, {} about events",
+        log.lines().count(),
+        lines("write status"),
+        lines("write event")
+    );
+    assert_eq!((lines("failed to write status"), lines("failed to write event")), (1, 1), "{log}");
+
+    api.apply(&roles).await.unwrap();
+    serve.expect_line("status is written again", PATIENCE).await.unwrap();
+    tried("sesame_status_writes_total", "written", OBJECTS).await;
+    let log = serve.log().text();
+    assert_eq!(log.lines().filter(|line| line.contains("status is written again")).count(), 1, "{log}");
 }

@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use testbed::{ApiServer, Backend, Client, Command, Envoy, Load, Net, Process, StateDir, eventually};
+use testbed::envoy::Config;
+use testbed::{ApiServer, Backend, Client, Command, Envoy, Load, Net, Process, StateDir, Wire, eventually};
 
 /// Long enough for a busy machine, short enough to notice.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -96,9 +97,9 @@ impl Bed {
             ("leader-election-resource-namespace", "default".to_owned()),
             ("ingress-status-address", ADDRESS.to_owned()),
             ("log", "info,status=debug,kube_client=off".to_owned()),
+            ("kubeconfig", self.api.kubeconfig().unwrap().display().to_string()),
         ];
         let command = sesame().name(name).env("POD_NAME", name).arg("serve");
-        let command = command.flag("kubeconfig", self.api.kubeconfig().unwrap());
         // What a test says stands above what is usual.
         let usual = usual.iter().map(|(name, value)| (*name, value.as_str()));
         let usual = usual.filter(|(name, _)| !flags.iter().any(|(other, _)| other == name));
@@ -109,6 +110,16 @@ impl Bed {
         Replica { process: command.start_in(&self.state).unwrap(), address }
     }
 
+    /// A kubeconfig with all rights at the other end of a wire.
+    pub fn kubeconfig_over(&self, wire: &Wire) -> PathBuf {
+        let text = std::fs::read_to_string(self.api.kubeconfig().unwrap()).unwrap();
+        let mut kubeconfig: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let cluster = &mut kubeconfig["clusters"][0]["cluster"];
+        cluster["server"] = format!("https://{}", wire.address()).into();
+        cluster["tls-server-name"] = "kubernetes".into();
+        self.file("over.kubeconfig", &kubeconfig.to_string())
+    }
+
     /// An Envoy that takes its configuration from there. It is started, not awaited.
     pub async fn envoy(&self, server: SocketAddr) -> Envoy {
         self.envoy_with(server, &[]).await
@@ -116,6 +127,11 @@ impl Bed {
 
     /// The same with more flags of the bootstrap.
     pub async fn envoy_with(&self, server: SocketAddr, flags: &[(&str, &str)]) -> Envoy {
+        self.envoy_as(Envoy::config(), server, flags).await
+    }
+
+    /// The same with an Envoy of the caller's choice.
+    pub async fn envoy_as(&self, config: Config, server: SocketAddr, flags: &[(&str, &str)]) -> Envoy {
         let file = |name: &str| self.state.path().join("certs").join(name);
         let sockets = tempfile::tempdir().unwrap().keep();
         let bootstrap = sockets.join("bootstrap.json");
@@ -132,7 +148,7 @@ impl Bed {
             .start_in(&self.state)
             .unwrap();
         assert!(written.exited().await.unwrap().success(), "{}", written.log().text());
-        Envoy::config().launch(std::fs::read_to_string(&bootstrap).unwrap()).await.unwrap()
+        config.launch(std::fs::read_to_string(&bootstrap).unwrap()).await.unwrap()
     }
 
     /// A steady load on a host.
@@ -191,6 +207,12 @@ impl Replica {
     pub async fn page(&self, path: &str) -> Result<(u16, String), String> {
         let answer = Client::new(self.pages()).get(path).await.map_err(|failure| failure.to_string())?;
         Ok((answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned()))
+    }
+
+    /// What a debug page says, whatever its status.
+    pub async fn debug_page(&self, path: &str) -> (u16, String) {
+        let answer = Client::new((self.address, 6060).into()).get(path).await.unwrap();
+        (answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned())
     }
 
     /// The sum of a metric over all its labels that contain `label`.

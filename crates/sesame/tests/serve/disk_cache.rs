@@ -80,7 +80,7 @@ async fn a_new_envoy_is_served_while_the_api_server_is_away_and_nothing_is_sent_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cache_that_is_damaged_or_of_another_key_is_refused_and_one_of_the_previous_key_is_read() {
+async fn a_cache_that_is_damaged_older_or_of_another_key_is_refused_and_one_of_the_previous_key_is_read() {
     let bed = Bed::start().await;
     let folder = StateDir::new("cache").unwrap();
     let cached = Cached::new(&bed, folder.path());
@@ -102,6 +102,14 @@ async fn a_cache_that_is_damaged_or_of_another_key_is_refused_and_one_of_the_pre
     state[middle] ^= 1;
     std::fs::write(cached.state(), state).unwrap();
     refused("it is damaged").await;
+    // As an older and a newer version wrote it: the number of the format follows the first line.
+    for number in [0_u32, 2] {
+        let mut state = std::fs::read(cached.state()).unwrap();
+        let format = state.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        state[format..format + 4].copy_from_slice(&number.to_le_bytes());
+        std::fs::write(cached.state(), state).unwrap();
+        refused(&format!("it has format {number}, and this version reads format 1")).await;
+    }
     std::fs::write(cached.state(), "apiVersion: v1\n").unwrap();
     refused("it is not a disk cache").await;
     bed.file("cache.key", NEXT);

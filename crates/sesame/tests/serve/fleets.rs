@@ -1,6 +1,8 @@
 //! A Gateway with proxies of its own: created by the leader, bootstrapped as their Deployment says, known by their tokens, told of
 //! in the Gateway's status, and gone with it.
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
@@ -22,6 +24,9 @@ fn gateway(namespace: &str, name: &str, port: u16) -> String {
          listeners: [{{name: http, port: {port}, protocol: HTTP}}]\n"
     )
 }
+
+/// How long what was created for a Gateway may outlive it.
+const GONE: Duration = Duration::from_secs(30);
 
 /// The objects of one Gateway.
 struct Fleet {
@@ -175,13 +180,45 @@ async fn a_gateway_has_proxies_of_its_own_for_as_long_as_it_exists() {
             + fleet.accounts.list(&fleet.of_gateway()).await.unwrap().items.len();
         if left == 0 { Ok(()) } else { Err(left) }
     };
-    eventually("everything to go", PATIENCE, gone).await.unwrap();
+    eventually("everything to go", GONE, gone).await.unwrap();
     let cut = async || {
         let answer = Client::new((replica.address, 6060).into()).get("/debug/fleets").await.unwrap();
         let fleets = String::from_utf8_lossy(&answer.body).into_owned();
         if fleets.contains(&format!("{namespace}/edge")) { Err(fleets) } else { Ok(()) }
     };
     eventually("the fleet to be removed", PATIENCE, cut).await.unwrap();
+}
+
+/// A replica that does not lead serves the proxies of a Gateway from the Gateway: it neither creates them nor reads what was created.
+/// What they have acknowledged there, the leader tells.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_does_not_lead_serves_the_proxies_of_a_gateway() {
+    let bed = Bed::start().await;
+    bed.api.install([parts::folder("gateway-api-crds").unwrap().join("standard")]).await.unwrap();
+    let namespace = bed.api.namespace("shop").await.unwrap();
+    bed.api.apply(&format!("{CLASS}---\n{}", gateway(&namespace, "edge", 7080))).await.unwrap();
+    let (one, two) = (Net::here().unwrap().address(), Net::here().unwrap().address());
+    let flags = [("fleet-xds-address", &*two.to_string()), ("fleet-replicas", "1")];
+    let leader = bed.replica_at("sesame-0", one, &flags).await.ready().await;
+    leader.expect_metric("sesame_leader", "", |leads| leads == 1.0).await;
+    let second = bed.replica_at("sesame-1", two, &flags).await.ready().await;
+    second.expect_metric("sesame_leader", "", |leads| leads == 0.0).await;
+
+    let fleet = Fleet::new(&bed, &namespace, "edge");
+    let service = fleet.service(7080).await;
+    fleet.balance(&service, "192.0.2.99").await;
+    let _envoy = fleet.envoy(&bed).await;
+    let answers = async |port: u16| {
+        let answer = Client::new(([127, 0, 0, 1], port).into()).host("any.example.com").get("/").await;
+        answer.map(|_| ()).map_err(|failure| failure.to_string())
+    };
+    eventually("its listener", PATIENCE, async || answers(7080).await).await.unwrap();
+    fleet.is_ready().await;
+    let programmed = |status: &Value| condition(status, "Programmed") == ("True", "Programmed");
+    fleet.expect_status("the word that it is programmed", &leader, programmed).await;
+    bed.api.apply(&gateway(&namespace, "edge", 7081)).await.unwrap();
+    eventually("its other listener", PATIENCE, async || answers(7081).await).await.unwrap();
+    second.expect_metric("sesame_leader", "", |leads| leads == 0.0).await;
 }
 
 /// The Gateway that the configuration names is on the shared fleet, whatever its class, with its ports moved as Contour does; one of

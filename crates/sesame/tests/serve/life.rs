@@ -54,6 +54,36 @@ async fn a_host_is_served_over_http_and_https_with_a_secret_that_is_read_on_refe
     eventually("TLS to be closed without its Secret", PATIENCE, closed).await.unwrap();
 }
 
+/// Whoever looks for the host finds what is wrong with it, whether it is served in plaintext meanwhile or not at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_host_says_that_its_secret_is_missing() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("missing").await.unwrap();
+    let ingress = app(&namespace, "web", &backend)
+        .replace("spec:\n  rules:", "spec:\n  tls: [{hosts: [web.example.com], secretName: none}]\n  rules:");
+    let proxy = format!(
+        "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{name: pay, namespace: {namespace}}}\n\
+         spec: {{virtualhost: {{fqdn: pay.example.com, tls: {{secretName: none}}}}, routes: [{{services: [{{name: web, port: 80}}]}}]}}\n"
+    );
+    bed.api.apply(&ingress).await.unwrap();
+    bed.api.apply(&proxy).await.unwrap();
+    let replica = bed.replica("sesame-0").await.ready().await;
+    let debug = Client::new((replica.address, 6060).into());
+    for host in ["web.example.com", "pay.example.com"] {
+        let look = async || {
+            let page = debug.get(&format!("/debug/host?name={host}")).await.map_err(|failure| failure.to_string())?;
+            let page: serde_json::Value = serde_json::from_slice(&page.body).map_err(|error| error.to_string())?;
+            let verdicts = page["verdicts"].as_array().cloned().unwrap_or_default();
+            match verdicts.iter().any(|verdict| verdict["code"] == "SES3101") {
+                true => Ok(()),
+                false => Err(page.to_string()),
+            }
+        };
+        replica.process.expect_ok(&format!("SES3101 on the page of {host}"), PATIENCE, look).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_and_restarted_it_sends_nothing_again_and_nothing_is_lost() {
     let bed = Bed::start().await;

@@ -1,5 +1,6 @@
 //! The configuration while the server runs: changed, broken and mended, in a file and in a ContourConfiguration.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use testbed::{Backend, Client, Envoy, Net, eventually};
 use crate::bed::{Bed, PATIENCE, Replica, app};
 
 /// Waits until a host answers with this header.
-async fn expect_header(bed: &Bed, host: &str, name: &str, value: &str) {
+pub async fn expect_header(bed: &Bed, host: &str, name: &str, value: &str) {
     let probe = async || match Client::new(bed.http()).host(host).get("/").await {
         Ok(answer) => match answer.headers.get(name).and_then(|found| found.to_str().ok()) {
             Some(found) if found == value => Ok(()),
@@ -26,14 +27,14 @@ async fn expect_header(bed: &Bed, host: &str, name: &str, value: &str) {
 }
 
 /// Puts another text into a file as an editor does: beside it, then in its place.
-fn replace(path: &Path, text: &str) {
+pub fn replace(path: &Path, text: &str) {
     let beside = path.with_extension("new");
     std::fs::write(&beside, text).unwrap();
     std::fs::rename(beside, path).unwrap();
 }
 
 /// A replica that follows a file of this text, and an Envoy that has a host of it.
-async fn with_file(bed: &Bed, text: &str) -> (Replica, Envoy, std::path::PathBuf) {
+pub async fn with_file(bed: &Bed, text: &str) -> (Replica, Envoy, std::path::PathBuf) {
     let backend = Box::leak(Box::new(Backend::start("a").await.unwrap()));
     let namespace = bed.api.namespace("live").await.unwrap();
     bed.api.apply(&app(&namespace, "web", backend)).await.unwrap();
@@ -84,6 +85,39 @@ async fn a_file_changes_twenty_times_is_broken_and_mended_and_nothing_is_lost() 
     let log = replica.process.log().text();
     assert!(log.contains("sesame.yaml:3:34: expected a number from 0 to 255, found the number 256"), "{log}");
     assert!(log.contains("SES1027"), "{log}");
+}
+
+/// A search for a code finds every line about it, whichever part of the program has logged it.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_json_line_about_a_code_has_it_as_a_field() {
+    let bed = Bed::start().await;
+    let file = bed.file("sesame.yaml", &config(0));
+    let address = Net::here().unwrap().address();
+    let flags = [("config-path", file.to_str().unwrap()), ("log-format", "json"), ("kubernetes-debug", "1")];
+    let replica = bed.replica_at("sesame-0", address, &flags).await.ready().await;
+    let tracing = format!("{}tracing: {{extensionService: platform/otel}}\n", config(1));
+    let late = format!("{}kubernetesClientQPS: 7\n", config(2));
+    for (text, code) in [("nonsense: 1\n", "SES1027"), (&tracing, "SES5190"), (&late, "SES1028")] {
+        replace(&file, text);
+        replica.process.expect_line(code, PATIENCE).await.unwrap();
+    }
+    let log = replica.process.log().text();
+    let mut codes = BTreeSet::new();
+    for line in log.lines() {
+        let fields: Value = serde_json::from_str(line).expect(line);
+        if let Some(code) = code_in(fields["message"].as_str().expect(line)) {
+            assert_eq!(fields["code"], code, "{line}");
+            codes.insert(code.to_owned());
+        }
+    }
+    let expected = ["SES1021", "SES1024", "SES1027", "SES1028", "SES5190"];
+    assert!(expected.iter().all(|code| codes.contains(*code)), "{codes:?} in\n{log}");
+}
+
+/// The first code in a text.
+fn code_in(text: &str) -> Option<&str> {
+    let found = text.match_indices("SES").filter_map(|(at, _)| text.get(at..at + 7));
+    found.into_iter().find(|code| code[3..].bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,14 +179,24 @@ async fn ports_and_the_log_level_change_and_what_needs_a_restart_is_said() {
     replica.process.expect_line("SES1005: cannot listen on", PATIENCE).await.unwrap();
     assert!(level().await.contains("debug"));
     assert_eq!(metrics(8100).get("/metrics").await.unwrap().status, 200);
+    // It is tried again: nobody has to touch the file once the port is free.
     drop(taken);
+    let tried_again = async || match metrics(8101).get("/metrics").await {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    eventually("metrics at the port that is free now", PATIENCE, tried_again).await.unwrap();
+    assert!(level().await.contains("info"), "{}", level().await);
+    let page = String::from_utf8(metrics(8101).get("/metrics").await.unwrap().body.to_vec()).unwrap();
+    assert!(page.contains("sesame_configuration_valid 1"), "{page}");
+    assert!(page.contains("sesame_configuration_changes_total{result=\"refused\"} 1"), "{page}");
     replace(&file, "");
     let usual = async || match metrics(8000).get("/metrics").await {
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
     eventually("metrics at the usual port", PATIENCE, usual).await.unwrap();
-    assert!(metrics(8100).get("/metrics").await.is_err());
+    assert!(metrics(8101).get("/metrics").await.is_err());
     assert!(level().await.contains("info"), "{}", level().await);
 }
 

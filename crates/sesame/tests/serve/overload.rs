@@ -50,6 +50,69 @@ async fn at_twice_the_limit_of_connections_probes_metrics_and_the_admin_interfac
     eventually("others to be served", PATIENCE, again).await.unwrap();
 }
 
+/// Clients that send large requests without an end fill Envoy's memory up to the limit, and no further: requests are refused, and served
+/// again when these clients are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_that_clients_take_ends_at_the_limit_and_comes_back() {
+    const ROOM: u64 = 32 << 20;
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("buffers").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let replica = bed.replica("sesame-0").await.ready().await;
+    // What its allocator has taken from the system and uses, as Envoy counts it: allocated memory and caches.
+    let heap = async |envoy: &testbed::Envoy| -> u64 {
+        let text = envoy.admin().get("/memory").await.unwrap();
+        let memory: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let figure = |name: &str| memory[name].as_str().unwrap().parse::<u64>().unwrap();
+        figure("heap_size") - figure("pageheap_unmapped") - figure("pageheap_free")
+    };
+    let envoy = bed.envoy(replica.xds()).await;
+    envoy.ready().await.unwrap();
+    bed.answers("web.example.com", 200).await;
+    let limit = heap(&envoy).await + ROOM;
+    envoy.stop().await.unwrap();
+
+    let envoy = bed.envoy_with(replica.xds(), &[("overload-max-heap", &limit.to_string())]).await;
+    envoy.ready().await.unwrap();
+    bed.answers("web.example.com", 200).await;
+    let mut held = Vec::new();
+    let pressed = async || {
+        let stats = envoy.admin().get("/stats?filter=stop_accepting_requests.active").await.unwrap();
+        stats.trim().ends_with(": 1")
+    };
+    // Each request has headers as large as Envoy takes them, and a body that never comes.
+    while !pressed().await {
+        assert!(held.len() < 900, "{} connections, {} bytes of {limit}", held.len(), heap(&envoy).await);
+        for _ in 0..50 {
+            let mut wire = Client::new(bed.http()).open().await.unwrap();
+            let head = format!(
+                "POST / HTTP/1.1\r\nhost: web.example.com\r\ncontent-length: 1000000\r\nx: {}\r\n\r\n",
+                "x".repeat(50_000)
+            );
+            wire.write(head).await.unwrap();
+            held.push(wire);
+        }
+    }
+    assert!(heap(&envoy).await < limit + ROOM, "it goes on to grow");
+    for path in ["/ready", "/stats"] {
+        let answer = Client::new((bed.http().ip(), 8002).into()).get(path).await.unwrap();
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    let count = held.len();
+    drop(held);
+    let again = async || match pressed().await {
+        false => Ok(()),
+        true => Err(format!(
+            "{} bytes of {limit} after {count} connections: {}",
+            heap(&envoy).await,
+            envoy.admin().get("/memory").await.unwrap()
+        )),
+    };
+    eventually("the pressure to be over", PATIENCE, again).await.unwrap();
+    bed.answers("web.example.com", 200).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn above_the_limit_of_memory_requests_are_refused_and_probes_metrics_and_the_admin_interface_answer() {
     let bed = Bed::start().await;

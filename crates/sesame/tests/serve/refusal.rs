@@ -91,6 +91,25 @@ async fn refuse_and_mend(replicas: &[&str]) {
     }
     load.answered(20).await;
     load.stop().await.assert_nothing_lost();
+    for replica in &running {
+        logged_once(replica).await;
+    }
+}
+
+/// One line for each fact: that the proxy connected, and each resource that it rejected.
+async fn logged_once(replica: &Replica) {
+    let log = replica.process.log().text();
+    let lines = |words: &str| log.lines().filter(|line| line.contains(words)).collect::<Vec<_>>();
+    assert_eq!(lines("proxy connected").len(), 1, "{log}");
+    let rejected = replica.metric("sesame_xds_rejections_total", "").await;
+    let refused: Vec<&str> = lines("SES8001").into_iter().filter(|line| line.contains(" WARN ")).collect();
+    assert!(rejected >= 1.0 && refused.len() as f64 == rejected, "{rejected} rejections, {refused:#?}");
+    for line in refused {
+        for field in [" code=SES8001", " node=", " fleet=shared", " version=", " peer="] {
+            assert!(line.contains(field), "no{field} in {line}");
+        }
+    }
+    assert_eq!(lines(" node=").len() as f64, 1.0 + rejected, "other lines about the proxy: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

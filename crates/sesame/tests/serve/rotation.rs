@@ -223,7 +223,7 @@ async fn secrets_of_another_issuer_are_used_and_left_alone_and_told_of_before_th
     }
     let version = secrets.get("sesamecert").await.unwrap().metadata.resource_version;
     let replica = replica(&bed, "sesame-0", &namespace).await.ready().await;
-    replica.process.expect_line("the Secrets of xDS connections are managed by somebody else", PATIENCE).await.unwrap();
+    replica.process.expect_line("the Secrets of xDS connections are not managed by Sesame", PATIENCE).await.unwrap();
     let events = Api::<Event>::namespaced(bed.api.client().unwrap(), &namespace);
     let told = async || {
         let all = events.list(&ListParams::default()).await.unwrap().items;

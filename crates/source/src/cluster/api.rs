@@ -14,6 +14,7 @@ use http::{Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kinds::ObjectRef;
 use kube::client::Body;
+use model::Code;
 use std::{
     error::Error,
     time::{Duration, Instant},
@@ -32,6 +33,9 @@ pub enum Failure {
     /// There is no such kind, or no such object.
     #[error("not found: {0}")]
     Missing(String),
+    /// It does not know who we are; it may again, with the next token.
+    #[error("{0}")]
+    Unauthorized(String),
     /// We have not the right.
     #[error("forbidden: {0}")]
     Forbidden(String),
@@ -63,11 +67,27 @@ impl Failure {
         match code.as_u16() {
             410 => Failure::Expired(message),
             404 => Failure::Missing(message),
+            401 => Failure::Unauthorized(format!("{code}: {message}")),
             403 => Failure::Forbidden(message),
             // Without a code of its own: who we are will be clear again, or the question is wrong for good.
             400 | 402 | 405..=409 | 411..=428 | 430..=499 => Failure::Refused(format!("{code}: {message}")),
             429 | 502..=504 => Failure::Busy { why: format!("{code}: {message}"), pause },
             _ => Failure::Other(format!("{code}: {message}")),
+        }
+    }
+
+    /// Under which code it is reported: only what the server denies has to do with rights.
+    pub fn code(&self) -> Code {
+        match self {
+            Failure::Unreachable(_) | Failure::Missing(_) | Failure::Unauthorized(_) | Failure::Forbidden(_) => {
+                Code::ApiServerFailed
+            }
+            Failure::Expired(_)
+            | Failure::Busy { .. }
+            | Failure::Refused(_)
+            | Failure::Ended
+            | Failure::Silent
+            | Failure::Other(_) => Code::ApiServerError,
         }
     }
 

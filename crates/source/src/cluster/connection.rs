@@ -36,6 +36,8 @@ struct Shared {
     heard: Family<OfKind, Gauge<f64, AtomicU64>>,
     /// What is watched, and no change of it arrives.
     stalled: Mutex<BTreeSet<String>>,
+    /// What is to be watched, and has not been listed yet.
+    unlisted: Mutex<BTreeSet<String>>,
     slowness: Mutex<Slowness>,
 }
 
@@ -47,11 +49,14 @@ struct Shared {
 struct Failing {
     callers: BTreeSet<&'static str>,
     outage: Outage,
+    /// When a request last failed.
+    last: Option<Instant>,
 }
 
 impl Failing {
     fn failed(&mut self, caller: &'static str, now: Instant) -> Option<OutageEvent> {
         self.callers.insert(caller);
+        self.last = Some(now);
         self.outage.failed(now)
     }
 
@@ -59,8 +64,19 @@ impl Failing {
         self.callers.remove(caller);
         if self.callers.is_empty() { self.outage.worked(now) } else { None }
     }
+
+    /// Whether no request has failed for a while.
+    fn is_calm(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| now.saturating_duration_since(last) >= FAILURE_FREE)
+    }
 }
 
+fn joined(names: &BTreeSet<String>) -> Option<String> {
+    (!names.is_empty()).then(|| names.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+}
+
+/// For how long no request may have failed before an event of a watch ends an outage.
+const FAILURE_FREE: Duration = Duration::from_secs(30);
 /// How long a request may take before it is told: the API server answers, and everything is late.
 const SLOW: Duration = Duration::from_secs(5);
 /// How long none may have taken that long before it is over.
@@ -93,8 +109,8 @@ struct OfKind {
 impl Connection {
     /// To the API server at an address. It is not known whether it answers.
     pub fn new(address: impl Into<Box<str>>) -> Self {
-        let (failing, connected, heard, stalled, slowness) = Default::default();
-        let shared = Shared { address: address.into(), failing, connected, heard, stalled, slowness };
+        let (failing, connected, heard, stalled, unlisted, slowness) = Default::default();
+        let shared = Shared { address: address.into(), failing, connected, heard, stalled, unlisted, slowness };
         Self { shared: Arc::new(shared), caller: "watches" }
     }
 
@@ -116,6 +132,8 @@ impl Connection {
 
     /// A request got no answer.
     pub fn failed(&self, why: &str) {
+        // rustls ends some of its messages with the address of a page about itself.
+        let why = why.split(": https://docs.rs/").next().unwrap_or(why);
         self.shared.connected.set(0);
         let address = self.address();
         match self.shared.failing.lock().failed(self.caller, Instant::now()) {
@@ -170,9 +188,12 @@ impl Connection {
         }
     }
 
-    /// A list, an event or a bookmark of a kind has arrived.
+    /// A list, an event or a bookmark of a kind has arrived. While requests fail, that ends no outage: events arrive over connections that are
+    /// open, and requests may need new ones.
     pub(super) fn heard(&self, kind: Kind) {
-        self.answered();
+        if self.shared.failing.lock().is_calm(Instant::now()) {
+            self.answered();
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.shared.heard.get_or_create(&OfKind { kind: kind.name() }).set(now.as_secs_f64());
     }
@@ -189,8 +210,22 @@ impl Connection {
 
     /// The watches that miss changes, as text; none if all is well.
     pub fn stalled_watches(&self) -> Option<String> {
-        let stalled = self.shared.stalled.lock();
-        (!stalled.is_empty()).then(|| stalled.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+        joined(&self.shared.stalled.lock())
+    }
+
+    /// A target is to be listed.
+    pub(super) fn lists(&self, target: &str) {
+        self.shared.unlisted.lock().insert(target.to_owned());
+    }
+
+    /// A target was listed, or is not there.
+    pub(super) fn listed(&self, target: &str) {
+        self.shared.unlisted.lock().remove(target);
+    }
+
+    /// What has not been listed yet, as text; none if everything is known.
+    pub fn pending_lists(&self) -> Option<String> {
+        joined(&self.shared.unlisted.lock())
     }
 
     /// Adds `sesame_apiserver_connected` and `sesame_source_last_event_timestamp_seconds` to a registry.
@@ -231,6 +266,17 @@ mod tests {
         assert_eq!(told, [(0, OutageEvent::Started), (6, OutageEvent::Ongoing(slow * 6))]);
         assert_eq!(slowness.took(fast, begin + slow * 10), None, "others are slow");
         assert_eq!(slowness.took(fast, begin + slow * 20), Some(OutageEvent::Ended(slow * 20)));
+    }
+
+    #[test]
+    fn an_event_over_an_open_connection_ends_no_outage_while_requests_fail() {
+        let connection = Connection::new("https://192.0.2.1:6443");
+        connection.failed("no connection");
+        connection.heard(kinds::kind::SERVICE);
+        assert_eq!(connection.shared.connected.get(), 0);
+        connection.shared.failing.lock().last = Instant::now().checked_sub(FAILURE_FREE);
+        connection.heard(kinds::kind::SERVICE);
+        assert_eq!(connection.shared.connected.get(), 1);
     }
 
     #[test]

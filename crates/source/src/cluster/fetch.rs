@@ -128,7 +128,7 @@ impl Fetcher {
             for key in self.schedule.overdue(now) {
                 let told = self.told.entry(key.clone()).or_default();
                 let why = told.failure.take().unwrap_or_else(|| "nothing of its namespace is answered".to_owned());
-                self.tell(key, None, |key| vec![unreadable(key, &why)], &mut update);
+                self.report(key, None, |key| vec![unreadable(key, &why)], &mut update);
             }
             if update != Update::default() && feeder.send(update).await.is_err() {
                 return Closed;
@@ -142,7 +142,7 @@ impl Fetcher {
     fn take(&mut self, request: Request<ObjectRef>, update: &mut Update) {
         match request {
             Request::Want(key) => match self.readable.refusal(&key) {
-                Some(why) => self.tell(key, None, |key| vec![unreadable(key, &why)], update),
+                Some(why) => self.report(key, None, |key| vec![unreadable(key, &why)], update),
                 None => self.schedule.want(key, Instant::now()),
             },
             Request::Refresh(key) => self.schedule.refresh(&key),
@@ -184,11 +184,11 @@ impl Fetcher {
             }
             Fetched::Unreachable(_) => return,
         };
-        self.tell(key, object, |_| problems, update);
+        self.report(key, object, |_| problems, update);
     }
 
     /// Adds an answer to an update. What was read before stays in force, unless it is gone; what was said is not said again.
-    fn tell(
+    fn report(
         &mut self,
         key: ObjectRef,
         object: Option<Object>,

@@ -26,6 +26,9 @@ pub use object::undecodable;
 /// After how many watches in a row that failed everything is listed again.
 const WATCHES: u32 = 4;
 
+/// How long the API server may be busy before it is said.
+const BUSY: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// Why a list or a watch did not go on.
 pub enum Stop {
     /// The API server.
@@ -70,7 +73,9 @@ pub struct Follower {
     backoff: Backoff,
     absent_backoff: Backoff,
     /// What was last said to be wrong with the target as a whole.
-    trouble: Option<String>,
+    trouble: Option<Problem>,
+    /// Since when the API server has been busy whenever it was asked.
+    busy_since: Option<Instant>,
     /// Whether the next list is asked for in pages.
     is_paged: bool,
     /// How many watches in a row could not begin, or failed soon after.
@@ -86,6 +91,7 @@ pub struct Follower {
 impl Follower {
     pub fn new(target: Target, api: Arc<Api>, feeder: Feeder, wants: FetchHandle) -> Self {
         let (backoff, absent_backoff) = (Backoff::after_failure(&api.timing), Backoff::after_absence(&api.timing));
+        api.connection.connection.lists(&target.to_string());
         Self {
             target,
             api,
@@ -96,6 +102,7 @@ impl Follower {
             backoff,
             absent_backoff,
             trouble: None,
+            busy_since: None,
             is_paged: true,
             failed_watches: 0,
             failed_in_stream: false,
@@ -132,11 +139,14 @@ impl Follower {
         let was_watching = version.is_some();
         // Only a list that follows the silence at once shows what the watch missed; after an outage it proves nothing.
         self.was_silent = matches!(failure, Failure::Silent);
+        if !matches!(failure, Failure::Busy { .. }) {
+            self.busy_since = None;
+        }
         let is_away = matches!(failure, Failure::Unreachable(_) | Failure::Ended | Failure::Silent);
         self.failed_watches += u32::from(was_watching && !is_away);
         match &failure {
             Failure::Expired(why) => {
-                debug!(target = %self.target, why, "begin anew");
+                debug!(resource = %self.target, why, "restarting list and watch");
                 // The second list that outlives its own history is asked for in one piece.
                 self.is_paged = was_watching;
                 *version = None;
@@ -149,11 +159,11 @@ impl Follower {
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: true });
             }
             Failure::Ended => {
-                debug!(target = %self.target, "the watch ended at once");
+                debug!(resource = %self.target, "the watch ended at once");
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: true });
             }
             Failure::Silent => {
-                debug!(target = %self.target, "the watch has been silent for too long; listing again");
+                debug!(resource = %self.target, "the watch has been silent for too long; listing again");
                 *version = None;
                 return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
             }
@@ -161,18 +171,18 @@ impl Follower {
             Failure::Other(why) | Failure::Refused(why)
                 if why.contains("conversion webhook") && self.target.try_next_version() =>
             {
-                debug!(target = %self.target, %failure, "trying another version");
+                debug!(resource = %self.target, %failure, "trying another version");
                 *version = None;
                 return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
             }
             Failure::Missing(_) if self.target.try_next_version() => {
-                debug!(target = %self.target, %failure, "trying another version");
+                debug!(resource = %self.target, %failure, "trying another version");
                 *version = None;
                 return Ok(Pause { time: std::time::Duration::ZERO, is_for_connection: false });
             }
             Failure::Missing(why) | Failure::Forbidden(why) => {
                 *version = None;
-                debug!(target = %self.target, %failure, "is it there?");
+                debug!(resource = %self.target, %failure, "probing for the kind");
                 // A server that is starting says so of what is there; one that hides its readiness is believed later.
                 let is_old =
                     matches!(self.presence, Presence::Doubtful(since) if since.elapsed() > self.api.timing.doubt);
@@ -186,13 +196,19 @@ impl Follower {
                 }
                 self.doubt();
             }
-            Failure::Busy { .. } | Failure::Refused(_) | Failure::Other(_) => {
+            Failure::Busy { .. } | Failure::Unauthorized(_) | Failure::Refused(_) | Failure::Other(_) => {
                 if was_watching && self.failed_watches.is_multiple_of(WATCHES) {
                     // A version that this server cannot watch from, as after a restore of its data.
                     *version = None;
                 }
-                debug!(target = %self.target, %failure, "cannot be read; trying again");
-                self.say(Some(format!("{} cannot be read: {failure}", self.target))).await?;
+                debug!(resource = %self.target, %failure, "cannot be read; trying again");
+                let is_busy = matches!(failure, Failure::Busy { .. });
+                // A server that has just started says so of every kind, for a moment.
+                let is_new = is_busy && self.busy_since.get_or_insert_with(Instant::now).elapsed() < BUSY;
+                if !is_new {
+                    let why = format!("{} cannot be read: {failure}", self.target);
+                    self.say(Some(Problem::new(failure.code(), why))).await?;
+                }
             }
         }
         Ok(Pause { time: self.backoff.pause(failure.pause()), is_for_connection: false })
@@ -205,7 +221,7 @@ impl Follower {
         match self.presence {
             _ if !is_harmless => {
                 let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);
-                self.say(Some(trouble)).await?;
+                self.say(Some(denied(trouble))).await?;
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: false });
             }
             // Asked once more before it is believed: the first answer may be older than the readiness.
@@ -217,14 +233,14 @@ impl Follower {
                 if self.known.len() == 0 || is_over {
                     self.presence = Presence::Absent;
                     let state = if is_missing { "not installed" } else { "forbidden" };
-                    info!(target = %self.target, why, "kind {state}; checked periodically");
+                    info!(resource = %self.target, why, "kind {state}; checked periodically");
                     self.empty().await?;
                     self.absent_backoff.reset();
                     if !is_missing {
-                        self.say(Some(format!("{} may not be read: {why}", self.target))).await?;
+                        self.say(Some(denied(format!("{} may not be read: {why}", self.target)))).await?;
                     }
                 } else {
-                    self.say(Some(format!("{} cannot be read: {why}", self.target))).await?;
+                    self.say(Some(denied(format!("{} cannot be read: {why}", self.target)))).await?;
                 }
             }
             Presence::Absent => {}
@@ -266,32 +282,38 @@ impl Follower {
             "the watch of {} is stalled: it was silent for {silence:?} while objects changed; they are listed every {silence:?}",
             self.target
         );
-        self.say(Some(trouble)).await
+        self.say(Some(Problem::new(Code::ApiServerError, trouble))).await
     }
 
     /// Whatever was wrong with the target is over, unless its watch is stalled.
     async fn well(&mut self) -> Result<(), Closed> {
+        self.busy_since = None;
         if self.is_stalled {
             return Ok(());
         }
         if self.trouble.take().is_some() {
-            info!(target = %self.target, "can be read again");
+            info!(resource = %self.target, "can be read again");
             self.say(None).await?;
         }
         Ok(())
     }
 
     /// Says what is wrong with the target, if it is not what was last said.
-    async fn say(&mut self, trouble: Option<String>) -> Result<(), Closed> {
+    async fn say(&mut self, trouble: Option<Problem>) -> Result<(), Closed> {
         if trouble.is_some() && self.trouble == trouble {
             return Ok(());
         }
         self.trouble.clone_from(&trouble);
         let address = self.api.connection.connection.address();
         let subject = Subject::Source(format!("the API server at {address}: {}", self.target).into());
-        let problems = trouble.map(|why| Problem::new(Code::ApiServerFailed, why)).into_iter().collect();
+        let problems = trouble.into_iter().collect();
         self.feeder.send(Update { problems: [(subject, problems)].into(), ..Update::default() }).await
     }
+}
+
+/// The API server says that a kind is not there, or not for us.
+fn denied(why: String) -> Problem {
+    Problem::new(Code::ApiServerFailed, why)
 }
 
 /// How long to wait, and whether that the API server is back ends it.

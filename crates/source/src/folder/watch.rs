@@ -72,7 +72,7 @@ impl Watch {
             news: Notify::new(),
         });
         let listener = shared.clone();
-        let watcher = notify::recommended_watcher(move |event| listener.hear(event))?;
+        let watcher = notify::recommended_watcher(move |event| listener.on_event(event))?;
         let mut watch = Self { live: Some((watcher, shared.clone())) };
         if let Some(parent) = root.parent() {
             watch.add(parent)?;
@@ -115,7 +115,7 @@ impl Watch {
 }
 
 impl Shared {
-    fn hear(&self, event: notify::Result<Event>) {
+    fn on_event(&self, event: notify::Result<Event>) {
         let Ok(event) = event else {
             tracing::warn!(error = ?event, "watching the folder failed; scanning all of it");
             return self.note(|touched| touched.everything = true);

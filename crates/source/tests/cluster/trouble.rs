@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kinds::{Kind, kind};
+use model::Code;
 use parking_lot::Mutex;
 use source::cluster::{Options, Timing};
 use tokio::sync::mpsc::UnboundedSender;
@@ -66,6 +67,31 @@ async fn refusals_are_outlasted() {
     mirror.synced().await;
     assert_eq!(mirror.names(), ["Service n/a"]);
     mirror.until("all complaints to be over", |mirror| mirror.problems.is_empty()).await;
+}
+
+/// What the API server cannot do at the moment is no matter of rights, and is not reported as one.
+#[tokio::test]
+async fn advice_about_rights_is_given_where_rights_are_missing() {
+    let codes = [
+        (401, Code::ApiServerFailed),
+        (403, Code::ApiServerFailed),
+        (400, Code::ApiServerError),
+        (429, Code::ApiServerError),
+        (500, Code::ApiServerError),
+        (503, Code::ApiServerError),
+    ];
+    for (answer, code) in codes {
+        let fake = Fake::start(move |url| match url.contains("readyz") {
+            true => Answer::Text(200, "ok".to_owned()),
+            false => status(answer, "not now"),
+        })
+        .await;
+        let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
+        mirror.until("a complaint", |mirror| mirror.complaints().contains("not now")).await;
+        let told: Vec<Code> = mirror.problems.values().flatten().map(|problem| problem.code).collect();
+        assert_eq!(told, [code], "{answer}: {}", mirror.complaints());
+        assert_eq!(code.help().contains("RBAC"), code == Code::ApiServerFailed);
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! The task that acquires the lease, renews it and releases it.
 
 use super::{Leadership, Observation, Settings, SettingsError};
-use crate::patch::words;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -9,7 +8,7 @@ use k8s_openapi::{
 };
 use kube::api::{Api, ObjectMeta, PostParams};
 use source::{
-    cluster::Connection,
+    cluster::{Connection, rights},
     outage::{Outage, OutageEvent},
 };
 use std::{
@@ -149,7 +148,7 @@ impl Election {
             Some(_) => self.refusal.failed(now),
             None => self.refusal.worked(now),
         };
-        let (error, server) = (error.map(words).unwrap_or_default(), self.connection.address());
+        let (error, server) = (error.map(rights::refusal).unwrap_or_default(), self.connection.address());
         match news {
             Some(OutageEvent::Started) => {
                 warn!("Failed to acquire or renew leader lease {lease} at {server}: {error}; retrying");

@@ -43,7 +43,7 @@ async fn a_verdict_is_told_once_and_counted_when_it_comes_back() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].type_.as_deref(), Some("Warning"));
     assert_eq!(found[0].reason.as_deref(), Some("ServiceNotFound"));
-    let help = "create it, or correct the name; until then the path answers 503";
+    let help = "create it, or correct the name";
     let note = format!("SES3001: spec.defaultBackend.service: Service web does not exist; {help}");
     assert_eq!(found[0].message.as_deref(), Some(&*note));
 

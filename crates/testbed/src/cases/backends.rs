@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use super::clients::ClientCertificates;
 use crate::auth_server::AuthServer;
 use crate::backend::{Backend, Error};
-use crate::certs::Ca;
+use crate::certs::{Ca, Leaf};
 
 /// Backends by name.
 pub struct Backends {
@@ -18,7 +18,9 @@ pub struct Backends {
     auth_servers: BTreeMap<String, AuthServer>,
     /// Who signed what all of them present on their TLS ports.
     ca: Ca,
-    /// What they present there: a certificate for `backend`. They ask for one of `clients`.
+    /// What they present there: a certificate for `backend`.
+    leaf: Leaf,
+    /// They ask for one of `clients`.
     tls: Arc<ServerConfig>,
     /// What clients present.
     clients: ClientCertificates,
@@ -34,9 +36,19 @@ impl Backends {
     /// None yet.
     pub fn new() -> Backends {
         let (ca, clients) = (Ca::new("backends"), ClientCertificates::new());
-        let tls = ca.leaf("backend").make().server_config_asking(clients.ca());
+        let leaf = ca.leaf("backend").make();
+        let tls = leaf.server_config_asking(clients.ca());
         let (running, auth_servers) = Default::default();
-        Backends { running, auth_servers, ca, tls, clients }
+        Backends { running, auth_servers, ca, leaf, tls, clients }
+    }
+
+    /// The CRL of their CA, with what they present or without; else those of clients.
+    pub(super) fn crls(&self, names: &str) -> Result<String, String> {
+        match names {
+            "backends" => Ok(self.ca.crl([]).pem().to_owned()),
+            "backends-revoked" => Ok(self.ca.crl([&self.leaf]).pem().to_owned()),
+            other => self.clients.crls(other),
+        }
     }
 
     /// Who signed what they present.

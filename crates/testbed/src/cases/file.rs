@@ -66,6 +66,11 @@ impl Case {
         Ok(case)
     }
 
+    /// Whether anything in it could have a certificate: a Secret, or a request by TLS.
+    pub(super) fn has_tls(&self) -> bool {
+        ["https://", "Secret"].iter().any(|word| self.by_hand.contains(word))
+    }
+
     /// Writes the golden part anew.
     pub(super) fn rewrite(&self, golden: &str) -> Result<(), String> {
         if golden == self.golden {
@@ -138,7 +143,8 @@ pub(super) struct How {
     pub has: BTreeMap<String, Option<String>>,
     /// How many requests backends got for this one.
     pub tries: Option<u64>,
-    /// What the access log has about it: fields of JSON, or parts of a line; of a refused connection the first that names the host.
+    /// What the access log has about it: fields of JSON, or parts of a line; of a refused connection the first that names the host, of
+    /// a refused HTTP/1.0 the first of its kind.
     pub logs: Option<Value>,
 }
 

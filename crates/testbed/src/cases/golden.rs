@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use envoy::listener::slots::Slot;
 use envoy::packing::{admission, redirects, scoped};
-use envoy_api::{Any, json};
+use envoy_api::{Any, Message, json};
 use model::status::{Entry, Scope, StatusValue};
+use model::{FleetId, PortId};
 use pipeline::Output;
 use serde_json::Value;
 use source::Problem;
@@ -62,13 +64,16 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
     } else {
         out.push_str(&listeners(&of(Kind::Listener)));
         let mut tables = of(Kind::Route);
-        tables.extend(unpacked(of(Kind::ScopedRoute)));
+        let shared = tables.extract_if(.., |name, _| envoy::name::is_shared_routes(name)).collect();
+        tables.extend(unpacked(of(Kind::ScopedRoute), &shared));
         out.push_str(&routes(&tables));
         let mut extensions = of(Kind::Extension);
         let slots: BTreeMap<String, Value> = extensions.extract_if(.., |name, _| name.starts_with("slot/")).collect();
         out.push_str(&streams(&extensions));
         out.push_str(&filled(slots));
         out.push_str(&telemetry(&of(Kind::Listener)));
+        let values = of(Kind::Runtime).into_values().map(|runtime| runtime["layer"].clone());
+        out.extend(values.map(|layer| format!("runtime:{}", text::below(&layer, 0))));
         out.push_str(&clusters(&of(Kind::Cluster)));
     }
     out.push_str(&endpoints(&of(Kind::Endpoints), backends));
@@ -82,9 +87,17 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
     out
 }
 
-/// The slots that do something.
+/// The slots that do something. Those of ports that are as empty as they can be do nothing, or are closed and get no requests.
 fn filled(mut slots: BTreeMap<String, Value>) -> String {
-    let does_something = |slot: &Value| slot["typed_config"].as_object().is_some_and(|config| config.len() > 1);
+    let port = PortId::new(FleetId::Shared, "any");
+    let empty = Slot::ALL.map(|slot| {
+        let body = slot.empty(&port).encode_to_vec();
+        value(&xds::Resource::new(Kind::Extension, envoy::name::slot(&port, slot), body))["typed_config"].clone()
+    });
+    let does_something = |slot: &Value| {
+        let config = &slot["typed_config"];
+        !empty.contains(config) && config.as_object().is_some_and(|config| config.len() > 1)
+    };
     slots.retain(|_, slot| does_something(slot));
     if slots.is_empty() {
         return String::new();
@@ -173,8 +186,15 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
         if matcher.is_null() {
             continue;
         }
-        let domains = &matcher["matcher_tree"]["custom_match"]["typed_config"]["domain_matchers"];
         out.push_str(&format!("chains of {name}:\n"));
+        let by_transport = &matcher["matcher_tree"]["exact_match_map"]["map"];
+        for (transport, on_match) in by_transport.as_object().into_iter().flatten() {
+            let mut chains = Vec::new();
+            led_to(on_match, &mut chains);
+            out.push_str(&format!("  {}: {transport}\n", chains.first().copied().unwrap_or("?")));
+        }
+        let matcher = if by_transport.is_null() { matcher } else { &matcher["on_no_match"]["matcher"] };
+        let domains = &matcher["matcher_tree"]["custom_match"]["typed_config"]["domain_matchers"];
         for entry in domains.as_array().into_iter().flatten() {
             let on_match = &entry["on_match"];
             let mut chains = Vec::new();
@@ -197,7 +217,8 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
     out
 }
 
-/// Who gets spans and entries of access logs from each listener, where that is anybody but a file.
+/// Who gets spans and entries of access logs from each listener, where that is anybody but a file, and of which methods of gRPC statistics
+/// are kept.
 fn telemetry(listeners: &BTreeMap<String, Value>) -> String {
     let items = |list: &Value| list.as_array().cloned().unwrap_or_default();
     let mut all = serde_json::Map::new();
@@ -211,6 +232,15 @@ fn telemetry(listeners: &BTreeMap<String, Value>) -> String {
             let mut of = serde_json::Map::new();
             of.extend(manager.get("tracing").map(|tracing| ("tracing".to_owned(), tracing.clone())));
             of.extend((!logs.is_empty()).then(|| ("access_log".to_owned(), logs.into())));
+            let is_counted = |filter: &Value| filter["name"] == "envoy.filters.http.grpc_stats";
+            let counted =
+                items(&manager["http_filters"]).into_iter().find(is_counted).map(|it| it["typed_config"].clone());
+            let counts_methods = |stats: &Value| {
+                ["stats_for_all_methods", "individual_method_stats_allowlist"]
+                    .iter()
+                    .any(|key| stats.get(key).is_some())
+            };
+            of.extend(counted.filter(counts_methods).map(|stats| ("grpc_stats".to_owned(), stats)));
             if !of.is_empty() {
                 all.insert(name.clone(), of.into());
             }
@@ -257,8 +287,10 @@ fn by_address(on_match: &Value) -> Value {
     serde_json::json!({ input: ranges, "others": by_address(&matcher["on_no_match"]) })
 }
 
-/// Scopes as the tables that they stand for, without what makes them scopes: cases look alike in every packing.
-fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+/// Scopes as the tables that they stand for, without what makes them scopes, and with the routes that hosts share: cases look alike in
+/// every packing.
+fn unpacked(mut scopes: BTreeMap<String, Value>, shared: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    scopes.retain(|_, scope| with_shared_routes(scope, shared));
     let mut tables: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();
     // The name of a scope is a hash of its key; its routes have the key for a name.
     let key = |scope: &Value| scope["route_configuration"]["name"].as_str().unwrap_or_default().to_owned();
@@ -281,6 +313,21 @@ fn unpacked(scopes: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
         serde_json::json!({ "virtual_hosts": exact })
     };
     tables.into_iter().map(|(group, lists)| (group, hosts(lists))).collect()
+}
+
+/// Gives a scope that names shared routes a host of its own that has them; says whether it is the scope of a host.
+fn with_shared_routes(scope: &mut Value, shared: &BTreeMap<String, Value>) -> bool {
+    let Some(routes) = scope["route_configuration_name"].as_str() else { return true };
+    let key = scope["key"]["fragments"][0]["string_key"].as_str().unwrap_or_default().to_owned();
+    let Some((_, host)) = key.split_once('|') else { return false };
+    let mut routes = shared.get(routes).cloned().unwrap_or_default();
+    for own in routes["virtual_hosts"].as_array_mut().into_iter().flatten() {
+        own["name"] = host.into();
+        own["domains"] = serde_json::json!([host]);
+    }
+    routes["name"] = key.into();
+    scope["route_configuration"] = routes;
+    true
 }
 
 /// Each route under its origin, on one line.

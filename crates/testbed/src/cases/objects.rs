@@ -4,7 +4,7 @@
 //! spaces, and `projectsesame.io/test-certificate-form` says what is special about it, good or bad (see [`pair`]). Keys are
 //! never committed. A Secret or ConfigMap with the annotation `projectsesame.io/test-ca` gets the CA of the `backends`, that of
 //! the `clients`' side, one of [client certificates](super::clients), or `garbage`. A Secret with the annotation
-//! `projectsesame.io/test-crl` gets CRLs of those, and one with `projectsesame.io/test-client-certificate` one of them with its key.
+//! `projectsesame.io/test-crl` gets CRLs of those, or that of the `backends`, where their certificate may be revoked (`backends-revoked`), and one with `projectsesame.io/test-client-certificate` one of them with its key.
 //! A Service with the annotation `projectsesame.io/test-authorization` has an authorization server behind it
 //! ([`crate::auth_server`]), and no echo.
 
@@ -174,7 +174,7 @@ fn filled(secret: &Secret, ca: &Ca, backends: &Backends) -> Result<Option<Secret
         return Ok(Some(secret.clone().with([("ca.crt".into(), pem.as_bytes().into())])));
     }
     if let Some(which) = annotation(REVOKED) {
-        let pem = backends.clients().crls(which)?;
+        let pem = backends.crls(which)?;
         return Ok(Some(secret.clone().with([("crl.pem".into(), pem.as_bytes().into())])));
     }
     if let Some(name) = annotation(CLIENT) {

@@ -6,7 +6,7 @@ use model::ObjectRef;
 use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, LocalReplyBody};
 use pipeline::authorization::{GlobalAuthorization, of_operator};
 use pipeline::extensions::ExtensionName;
-use pipeline::settings::{GlobalRateLimits, default_policy};
+use pipeline::settings::{GlobalRateLimits, Scripts, default_policy};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -47,8 +47,8 @@ pub(super) struct Settings {
     emissary_cross_namespace: bool,
     /// `--emissary-ingress-class`.
     emissary_ingress_class: bool,
-    /// `--emissary-lua=ignore`.
-    emissary_ignores_lua: bool,
+    /// `--emissary-lua`.
+    emissary_lua: Lua,
     rate_limit_service: Option<RateLimitService>,
     tracing: Option<Tracing>,
     /// The authorization server for all routes, as in the configuration file.
@@ -175,6 +175,15 @@ enum Foreign {
     Refuse,
 }
 
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Lua {
+    #[default]
+    Refuse,
+    Ignore,
+    Run,
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Log {
@@ -258,9 +267,12 @@ impl Settings {
         ] {
             flags.extend(is_set.then(|| (flag.to_owned(), String::new())));
         }
-        if self.emissary_ignores_lua {
-            flags.push(("emissary-lua".to_owned(), "ignore".to_owned()));
-        }
+        let word = match self.emissary_lua {
+            Lua::Refuse => None,
+            Lua::Ignore => Some("ignore"),
+            Lua::Run => Some("run"),
+        };
+        flags.extend(word.map(|word| ("emissary-lua".to_owned(), word.to_owned())));
         let mut file = serde_json::Map::new();
         if self.disable_permit_insecure {
             file.insert("disablePermitInsecure".to_owned(), true.into());
@@ -336,7 +348,11 @@ impl Settings {
         settings.http_proxy.self_signed = self.self_signed;
         settings.http_proxy.disable_permit_insecure = self.disable_permit_insecure;
         settings.emissary.cross_namespace = self.emissary_cross_namespace;
-        settings.emissary.ignore_scripts = self.emissary_ignores_lua;
+        settings.emissary.scripts = match self.emissary_lua {
+            Lua::Refuse => Scripts::Refuse,
+            Lua::Ignore => Scripts::Ignore,
+            Lua::Run => Scripts::Run,
+        };
         settings.ingress.emissary_class = self.emissary_ingress_class;
         let secret = |id: &Option<String>| {
             let (namespace, name) = id.as_deref()?.split_once('/')?;
@@ -348,6 +364,8 @@ impl Settings {
         if self.foreign_protection == Foreign::Refuse {
             settings.ingress.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
             settings.http_proxy.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
+            settings.gateway.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
+            settings.emissary.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
         }
         if let Some(service) = &self.rate_limit_service {
             assert!(service.set(&mut settings).is_some(), "the rate limit service of a case: {service:?}");

@@ -149,8 +149,8 @@ fn sweep(hierarchies: &Hierarchies) {
     }
 }
 
-fn remove(hierarchies: &Hierarchies, name: &str, patience: Duration) -> Result<(), Error> {
-    let until = Instant::now() + patience;
+fn remove(hierarchies: &Hierarchies, name: &str, timeout: Duration) -> Result<(), Error> {
+    let until = Instant::now() + timeout;
     // The folder with the lock goes last: until then the others know whose they are.
     for top in hierarchies.tops.iter().rev() {
         let group = top.join(name);

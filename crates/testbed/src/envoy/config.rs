@@ -17,6 +17,7 @@ use crate::state::StateDir;
 /// The usual Envoy, and how it may differ.
 #[derive(Clone, Debug)]
 pub struct Config {
+    part: String,
     name: String,
     concurrency: u32,
     log_level: String,
@@ -34,12 +35,19 @@ impl Config {
     /// One worker, no hot restart, two seconds to drain.
     pub fn new() -> Config {
         Config {
+            part: "envoy".to_owned(),
             name: "envoy".to_owned(),
             concurrency: 1,
             log_level: "info".to_owned(),
             drain_time: Duration::from_secs(2),
             args: Vec::new(),
         }
+    }
+
+    /// The part that it is a program of: `envoy-previous` is the minor version before.
+    pub fn part(mut self, part: impl Into<String>) -> Config {
+        self.part = part.into();
+        self
     }
 
     /// The name of its log, and its node id unless the bootstrap has one.
@@ -116,7 +124,7 @@ impl Config {
 
     fn command(&self, bootstrap: &Path) -> Result<Command, Error> {
         // The host name of a container, too, is that of its pod.
-        let command = Command::new(parts::program("envoy")?).name(&self.name).env("HOSTNAME", &self.name);
+        let command = Command::new(parts::program(&self.part)?).name(&self.name).env("HOSTNAME", &self.name);
         Ok(command.arg("--config-path").arg(bootstrap).args(["--log-level", &self.log_level]))
     }
 }

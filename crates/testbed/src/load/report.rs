@@ -10,7 +10,7 @@ use tokio::time::Instant;
 const SHOWN: usize = 20;
 
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct RequestCounts {
     pub sent: u64,
     pub retried: u64,
     pub failed: Vec<Failed>,
@@ -20,7 +20,7 @@ pub(super) struct Tally {
     pub gap: Duration,
 }
 
-impl Tally {
+impl RequestCounts {
     /// Books a good answer to a request that was due then.
     pub fn good(&mut self, due: Instant) {
         let now = Instant::now();
@@ -68,7 +68,7 @@ pub struct Failed {
     pub what: String,
 }
 
-impl Tally {
+impl RequestCounts {
     pub fn report(mut self, elapsed: Duration, connections: u64) -> Report {
         self.latencies.sort_unstable();
         let percentile = |p: f64| {

@@ -41,6 +41,34 @@ const TOKEN: Duration = Duration::from_secs(10);
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 
+/// How long to wait after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Attempts in vain to accept a connection, since one was.
+#[derive(Default)]
+struct AcceptFailures {
+    reported: Option<Instant>,
+    attempts: u64,
+}
+
+impl AcceptFailures {
+    /// One more; how many there were, if that is to be reported.
+    fn happened(&mut self, now: Instant) -> Option<u64> {
+        self.attempts += 1;
+        let is_due = self.reported.is_none_or(|at| now.saturating_duration_since(at) >= REPORT);
+        is_due.then(|| {
+            self.reported = Some(now);
+            self.attempts
+        })
+    }
+
+    /// A connection was accepted; how many attempts before it were in vain, if any.
+    fn ended(&mut self) -> Option<u64> {
+        let attempts = std::mem::take(self).attempts;
+        (attempts > 0).then_some(attempts)
+    }
+}
+
 pub(super) async fn run(
     inner: Arc<Inner>,
     listener: TcpListener,
@@ -48,28 +76,37 @@ pub(super) async fn run(
     shutdown: impl Future<Output = ()>,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let address = listener.local_addr()?;
+    let listen = listener.local_addr()?;
     let tls = match security {
         Security::Tls(tls) => Some(tls),
         Security::Insecure => {
-            warn!(%address, "INSECURE: xDS without TLS; anyone who can connect reads every route and private key");
+            warn!(%listen, "INSECURE: xDS without TLS; anyone who can connect reads every route and private key");
             None
         }
     };
-    info!(%address, "serving xDS");
+    info!(%listen, "serving xDS");
     let tasks = TaskTracker::new();
     if let Some(tls) = tls.clone() {
         tasks.spawn(stop.clone().run_until_cancelled_owned(expiry::watch(tls, inner.metrics.clone())));
     }
     let mut shutdown = pin!(shutdown);
+    let mut failures = AcceptFailures::default();
     loop {
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
+                Ok(accepted) => {
+                    if let Some(attempts) = failures.ended() {
+                        info!(%listen, attempts, "accepting connections again");
+                    }
+                    accepted
+                }
                 Err(error) => {
                     // Out of files, mostly: what is connected must live on, and a connection that ends makes room.
-                    warn!(%error, "cannot accept a connection");
-                    time::sleep(Duration::from_millis(50)).await;
+                    if let Some(attempts) = failures.happened(Instant::now()) {
+                        warn!(%listen, %error, attempts, "cannot accept connections: open ones are served, new ones wait until others \
+                            end; if too many files are open, raise the limit of open files of the container");
+                    }
+                    time::sleep(PAUSE).await;
                     continue;
                 }
             },
@@ -86,16 +123,20 @@ pub(super) async fn run(
                     drop(handshake);
                     serve_connection(inner, stream, peer, Credential::Insecure, None, stop).await;
                 }
-                Some(tls) => secure(inner, stream, peer, TlsAcceptor::from(tls.config()), handshake, stop).await,
+                Some(tls) => {
+                    let config = tls.config();
+                    inner.metrics.certificates_refused.set(i64::from(tls.is_refused()));
+                    secure(inner, stream, peer, TlsAcceptor::from(config), handshake, stop).await;
+                }
             }
         });
     }
-    info!(%address, "no longer serving xDS; open streams are closed, and clients connect to another server if there is one");
+    info!(%listen, "no longer serving xDS; open streams are closed, and clients connect to another server if there is one");
     drop(listener);
     stop.cancel();
     tasks.close();
     if time::timeout(inner.config.grace, tasks.wait()).await.is_err() {
-        warn!(%address, "some clients did not disconnect in time");
+        warn!(%listen, "some clients did not disconnect in time");
     }
     Ok(())
 }
@@ -224,4 +265,21 @@ fn defer<F: FnOnce()>(work: F) -> impl Drop {
         }
     }
     Guard(Some(work))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_to_accept_are_reported_at_once_and_now_and_then() {
+        let (start, mut failures) = (Instant::now(), AcceptFailures::default());
+        let mut after = |millis: u64| failures.happened(start + Duration::from_millis(millis));
+        assert_eq!(after(0), Some(1));
+        assert_eq!((50..10_000).step_by(50).filter_map(&mut after).count(), 0);
+        assert_eq!(after(10_000), Some(201));
+        assert_eq!(failures.ended(), Some(201));
+        assert_eq!(failures.ended(), None);
+        assert_eq!(failures.happened(start), Some(1), "the next shortage is reported at once");
+    }
 }

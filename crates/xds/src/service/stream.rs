@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{self, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use super::grpc::{Item, Messages, ResponseSender};
 use super::rate_limiter::RateLimiter;
@@ -25,7 +25,7 @@ use crate::kind::Kind;
 use crate::metrics::{Reason, Stream, Type};
 use crate::session::{Options, Request, Session, Step, Subscription};
 use crate::table::Snapshot;
-use crate::wire::request::{self, Incoming as Asked};
+use crate::wire::request::{self, Incoming as Discovery};
 
 /// How long a client may take to hear why its stream ends.
 const FAREWELL: time::Duration = time::Duration::from_secs(1);
@@ -101,7 +101,7 @@ async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &R
 }
 
 /// Who it is that sent the first request, and what it asks.
-pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Result<(Arc<Identity>, Asked), End> {
+pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Result<(Arc<Identity>, Discovery), End> {
     let refuse = |reason, status: Status| {
         warn!(peer = %connection.peer, service = call.service(), "refused a client: {}", status.message());
         End::new(reason, status)
@@ -126,7 +126,7 @@ async fn serve(
     call: Call,
     runtime: &FleetRuntime,
     identity: Arc<Identity>,
-    first: Asked,
+    first: Discovery,
     requests: Messages,
     out: &ResponseSender,
 ) -> Option<End> {
@@ -163,7 +163,7 @@ async fn serve(
         session: parking_lot::Mutex::new(Session::new(options, view, now)),
     });
     runtime.join(&client);
-    info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, version = %identity.version,
+    debug!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, version = %identity.version,
         service = call.service(), variant = call.variant(), "client connected");
     let _ = inner.events.send(Event::Joined(identity.clone()));
     let limits = &inner.limits;
@@ -192,9 +192,10 @@ async fn serve(
         Err(end) => Some(end),
     };
     runtime.leave(id);
-    info!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, service = call.service(),
-        reason = end.as_ref().map_or("left", |end| end.reason), "client disconnected");
-    let _ = inner.events.send(Event::Left(identity));
+    let reason = end.as_ref().map_or("left", |end| end.reason);
+    debug!(node = %identity.node, fleet = %identity.fleet, peer = %connection.peer, service = call.service(), reason,
+        "client disconnected");
+    let _ = inner.events.send(Event::Left { client: identity, reason });
     end
 }
 
@@ -293,7 +294,7 @@ impl StreamTask<'_> {
     }
 
     /// Takes one request.
-    async fn take(&mut self, asked: Asked) -> Result<(), End> {
+    async fn take(&mut self, asked: Discovery) -> Result<(), End> {
         let inner = &self.connection.inner;
         let now = Instant::now();
         let Some(kind) = self.kind(&asked)? else { return self.answer_unknown_type(asked, now).await };
@@ -315,7 +316,7 @@ impl StreamTask<'_> {
         }
         if let Some(latency) = answer.acked {
             inner.metrics.acks.get_or_create(&labels).observe(latency.as_secs_f64());
-            debug!(node = %self.client.identity.node, %kind, ?latency, "taken");
+            debug!(node = %self.client.identity.node, %kind, ?latency, "acknowledged");
         }
         if answer.nacked {
             inner.metrics.nacks.get_or_create(&labels).inc();
@@ -323,9 +324,9 @@ impl StreamTask<'_> {
         for rejection in rejections {
             inner.metrics.rejections.get_or_create(&labels).inc();
             let origin = rejection.origin.as_ref().map(ToString::to_string).unwrap_or_default();
-            warn!(node = %rejection.client.node, fleet = %rejection.client.fleet, version = %rejection.client.version, %kind,
+            debug!(node = %rejection.client.node, fleet = %rejection.client.fleet, version = %rejection.client.version, %kind,
                 name = %rejection.name, hash = format_args!("{:016x}", rejection.version), origin, cause = ?rejection.cause,
-                "client refused a resource: {}", rejection.text);
+                "client rejected a resource: {}", rejection.text);
             let _ = inner.events.send(Event::Refused(rejection));
         }
         if answer.acked.is_some() || answer.nacked {
@@ -335,7 +336,7 @@ impl StreamTask<'_> {
     }
 
     /// The type that a request is about; `None` for one that this server does not know.
-    fn kind(&self, asked: &Asked) -> Result<Option<Kind>, End> {
+    fn kind(&self, asked: &Discovery) -> Result<Option<Kind>, End> {
         match (self.call.only, Kind::from_type_url(&asked.type_url)) {
             (Some(only), _) if asked.type_url.is_empty() => Ok(Some(only)),
             (Some(only), Some(kind)) if only == kind => Ok(Some(kind)),
@@ -348,7 +349,7 @@ impl StreamTask<'_> {
     }
 
     /// A type that this server does not know has no resources, and the client is told so instead of left to wait.
-    async fn answer_unknown_type(&mut self, asked: Asked, now: Instant) -> Result<(), End> {
+    async fn answer_unknown_type(&mut self, asked: Discovery, now: Instant) -> Result<(), End> {
         if !self.limiter.try_take(now) {
             return Err(self.cut("flood", Status::resource_exhausted("too many requests")));
         }

@@ -10,10 +10,13 @@
 //!   stream in a version that is gone may point anywhere. That of a cluster which a filter called until a moment ago waits for the
 //!   calls that are under way ([`Limits::filter_calls`](crate::Limits)): Envoy ends them with the cluster, and a request that a
 //!   server was asked about would be refused.
+//! - A scope that the client has with other routes waits for the route configuration that it is to have instead: Envoy has no routes
+//!   for it in between. A new scope does not: there is nothing to keep, and Envoy asks for a configuration that a scope names.
 //! - Routes wait until the client was sent the filters that they name, as they are now: responses are taken in their order. A filter
 //!   that does nothing any more waits as a removal does, so that nothing it protected is open for a moment.
 //! - A cluster that uses secrets waits while an answer about one of them is due.
-//! - A certificate that a client asks for by the name of a host waits for the host's scope, where it names one.
+//! - A certificate that a client asks for by the name of a host waits for the host's scope, where it names one, and for the listener
+//!   that lists the name: see [`listing`](super::listing).
 //! - Endpoints and other secrets wait for nothing, and so does the answer that something does not exist.
 //!
 //! What does not exist or is withheld, what the client did not subscribe to and what it refused holds nothing up (the
@@ -39,7 +42,7 @@ pub(super) enum Readiness {
 }
 
 impl Readiness {
-    fn until(deadline: Instant, now: Instant) -> Readiness {
+    pub(super) fn until(deadline: Instant, now: Instant) -> Readiness {
         if now >= deadline { Readiness::Ready } else { Readiness::Blocked(Some(deadline)) }
     }
 }
@@ -58,7 +61,15 @@ impl Session {
             return Readiness::Ready;
         }
         if kind == Kind::Cluster {
-            return self.secrets_readiness(entry);
+            return match self.secrets_readiness(entry) {
+                Readiness::Ready => self.prefetch_readiness(entry, now),
+                blocked @ Readiness::Blocked(_) => blocked,
+            };
+        }
+        if kind == Kind::Secret
+            && let blocked @ Readiness::Blocked(_) = self.listing_readiness(entry, now)
+        {
+            return blocked;
         }
         for to in &entry.refs {
             let readiness = match to {
@@ -70,6 +81,7 @@ impl Session {
                     self.scope_readiness(name, false, now)
                 }
                 Ref::Under(Kind::ScopedRoute, name) if kind == Kind::Listener => self.scope_readiness(name, true, now),
+                Ref::To(Kind::Route, name) if kind == Kind::ScopedRoute => self.routes_readiness(entry, name, now),
                 _ => Readiness::Ready,
             };
             if readiness != Readiness::Ready {
@@ -151,6 +163,25 @@ impl Session {
                 Some(_) => false,
             },
         }
+    }
+
+    /// Whether a scope may name a route configuration: it is new, or the client has the configuration.
+    fn routes_readiness(&self, scope: &Entry, routes: &Name, now: Instant) -> Readiness {
+        let states = self.flow(Kind::ScopedRoute).map(|flow| &flow.states);
+        let Some(state) = states.and_then(|states| states.get(&scope.name)) else { return Readiness::Ready };
+        let named = Ref::To(Kind::Route, routes.clone());
+        let has_others = match &state.acked {
+            Acked::Known(entry) => !entry.refs.contains(&named),
+            Acked::Listed(_) => true,
+            Acked::Nothing => false,
+        };
+        let table = self.view.table(Kind::Route);
+        let comes = table.get(routes).is_some_and(|entry| entry.role != Role::Withheld);
+        let is_acked = |flow: &Flow| matches!(flow.delivery(table, routes), Delivery::Acked);
+        if !has_others || !comes || self.flow(Kind::Route).is_some_and(is_acked) {
+            return Readiness::Ready;
+        }
+        Readiness::until(state.since + self.options.limits.warming_timeout, now)
     }
 
     fn scope_readiness(&self, name: &Name, prefix: bool, now: Instant) -> Readiness {
@@ -292,6 +323,8 @@ impl Session {
                 }
                 for to in &entry.refs {
                     match to {
+                        // A name that nothing lists any more is refused: its certificate may go later.
+                        Ref::To(Kind::Listener, _) => {}
                         Ref::To(kind, name) => {
                             referenced.names.insert((*kind, name.clone()));
                         }

@@ -200,6 +200,11 @@ impl Session {
                         return Decision::Nothing;
                     }
                 }
+                // Its connection took a chain that is not the host's: it must not wait for the certificate.
+                let is_early = kind == Kind::Secret && state.asked && self.options.style == Style::Delta;
+                if is_early && self.listing_readiness(entry, now) != Readiness::Ready {
+                    return Decision::Send(None);
+                }
                 match self.readiness(kind, entry, now) {
                     Readiness::Ready if entry.idle && state.heading().is_some() => {
                         self.removal_readiness(kind, name, referenced.get_or_insert_with(|| self.referenced()), now)

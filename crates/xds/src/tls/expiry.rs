@@ -15,7 +15,7 @@ use super::Tls;
 use crate::metrics::{Certificate, Metrics};
 
 /// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(10);
 /// How long before it expires a certificate is warned of, and how often.
 const SOON: Duration = Duration::from_secs(30 * 24 * 3600);
 const AGAIN: Duration = Duration::from_secs(24 * 3600);
@@ -50,6 +50,7 @@ pub(crate) async fn watch(tls: Arc<Tls>, metrics: Metrics) {
         look.tick().await;
         // Notices files that have changed, too.
         let _ = tls.config();
+        metrics.certificates_refused.set(i64::from(tls.is_refused()));
         let expiry = tls.expiry();
         for (certificate, at) in expiry.each() {
             metrics.certificate_expiry.get_or_create(&Certificate { certificate }).set(at);

@@ -28,6 +28,11 @@ impl Authority {
 
     /// A certificate for DNS names and URIs, valid for so long, and its key.
     pub fn issue(&self, names: &[&str], lifetime: Duration) -> (String, String) {
+        let now = SystemTime::now();
+        self.issue_between(names, now - Duration::from_secs(60), now + lifetime)
+    }
+
+    fn issue_between(&self, names: &[&str], from: SystemTime, until: SystemTime) -> (String, String) {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.subject_alt_names = names
             .iter()
@@ -36,8 +41,8 @@ impl Authority {
                 if name.contains("://") { SanType::URI(text) } else { SanType::DnsName(text) }
             })
             .collect();
-        params.not_before = (SystemTime::now() - Duration::from_secs(60)).into();
-        params.not_after = (SystemTime::now() + lifetime).into();
+        params.not_before = from.into();
+        params.not_after = until.into();
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
         (certificate.pem(), key.serialize_pem())
@@ -101,6 +106,45 @@ async fn new_files_are_used_for_new_connections_and_old_streams_go_on() {
     stream.ack(&first).await;
     running.publish(vec![resource(Kind::Listener, "b", "1")], &[]);
     assert_eq!(names(&stream.next().await), ["b"], "the stream that the old certificate opened");
+}
+
+/// Certificates that no Envoy accepts leave the last good one in place, and a start with one of them fails in words.
+#[tokio::test]
+async fn a_renewed_certificate_that_no_envoy_accepts_does_not_replace_the_good_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let running = secure(&authority, folder.path()).await;
+    running.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    let file = |name: &str| folder.path().join(name);
+    let write = |(certificate, key): (String, String)| {
+        fs::write(file("tls.crt"), certificate).unwrap();
+        fs::write(file("tls.key"), key).unwrap();
+    };
+    let connect = || running.secure_channel(authority.client(&["envoy"]));
+    let is_refused = || crate::handshakes::metrics(&running).contains("\nsesame_xds_certificates_refused 1\n");
+    connect().await.unwrap();
+    assert!(!is_refused());
+
+    let now = SystemTime::now();
+    let (_, stranger) = authority.issue(&["sesame"], HOUR);
+    let cases = [
+        ("expired on", authority.issue_between(&["sesame"], now - 2 * HOUR, now - HOUR)),
+        ("is not valid before", authority.issue_between(&["sesame"], now + HOUR, now + 2 * HOUR)),
+        ("cannot be used", (authority.issue(&["sesame"], HOUR).0, stranger)),
+        ("has none of the DNS names that clients verify: sesame, contour", authority.issue(&["example.com"], HOUR)),
+    ];
+    for (words, pair) in cases {
+        write(pair);
+        connect().await.unwrap_or_else(|error| panic!("{words}: the last good certificate is gone: {error:?}"));
+        assert!(is_refused(), "{words}");
+        let files = TlsFiles { ca: file("ca.crt"), certificate: file("tls.crt"), key: file("tls.key") };
+        let error = Tls::load(files).map(drop).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("tls.crt"), "{error}");
+    }
+    // Contour's name will do.
+    write(authority.issue(&["contour"], HOUR));
+    running.secure_channel(authority.client(&["envoy"]).domain_name("contour")).await.unwrap();
+    assert!(!is_refused());
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ async fn connect(running: &Running, from: [u8; 4]) -> TcpStream {
     soon("a connection", socket.connect(running.address)).await.unwrap()
 }
 
-fn metrics(running: &Running) -> String {
+pub fn metrics(running: &Running) -> String {
     let mut registry = Registry::default();
     running.server.register(&mut registry);
     let mut text = String::new();

@@ -207,7 +207,7 @@ async fn a_client_that_does_not_read_is_let_go() {
     }
     soon("the stream to be given up", async {
         loop {
-            if let xds::Event::Left(client) = events.recv().await.unwrap() {
+            if let xds::Event::Left { client, .. } = events.recv().await.unwrap() {
                 return assert_eq!(&*client.node, "stuck");
             }
         }

@@ -1,7 +1,7 @@
 //! TLS of a Host: the certificate that its clients are shown, and what is asked of them.
 
 use crate::{
-    EmissaryView, Problem, Problems, Settings,
+    EmissaryView, Problem, Problems, Settings, secret,
     tls_context::{self, Context},
 };
 use kinds::{emissary, kind};
@@ -43,7 +43,7 @@ pub(crate) fn shown(
     problems: &mut Problems<'_>,
 ) -> Shown {
     let spec = &object.spec;
-    let own = secret(object, problems);
+    let own = named_secret(object, problems);
     let is_named = problems.optional("tlsContext", &spec.tls_context).is_some();
     let is_inline = problems.optional("tls", &spec.tls).is_some();
     let mut shown = Shown { is_asked: is_named || is_inline || own.is_some(), ..Shown::default() };
@@ -64,8 +64,11 @@ pub(crate) fn shown(
         (None, None) => return shown,
     };
     shown.is_asked = true;
-    let namespace = &object.meta.namespace;
-    let certificate = match resolve::certificate(view, tls_context::user(&id, namespace, settings), &id) {
+    let user = match &context {
+        Some(context) if context.secret.as_ref() == Some(&id) => &*context.namespace,
+        _ => &*object.meta.namespace,
+    };
+    let certificate = match secret::certificate(view, user, &id, settings) {
         Ok(()) => {
             let held = view.certificate(&id);
             let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&id, host));
@@ -89,7 +92,7 @@ pub(crate) fn shown(
     let mut termination = Termination::new(certificate, settings.tls);
     if let Some(context) = &context {
         let field = if is_inline { "tls" } else { "tlsContext" };
-        match tls_context::trusted(context, namespace, view, settings) {
+        match tls_context::trusted(context, view, settings) {
             Ok(()) => {}
             Err((name, no)) => {
                 shown.is_pending |= no.code == Code::SecretPending;
@@ -101,13 +104,14 @@ pub(crate) fn shown(
         }
         termination = Termination::new(termination.certificate, context.versions);
         termination.clients = context.clients(view.client_defaults().forward);
+        termination.parameters.clone_from(&context.parameters);
     }
     shown.termination = Some(termination);
     shown
 }
 
 /// The Secret that the Host itself names.
-fn secret(object: &emissary::Host, problems: &mut Problems<'_>) -> Option<ObjectRef> {
+fn named_secret(object: &emissary::Host, problems: &mut Problems<'_>) -> Option<ObjectRef> {
     let secret = problems.optional("tlsSecret", &object.spec.tls_secret)?;
     let name = secret.name.as_deref().filter(|name| !name.is_empty())?;
     let namespace = secret.namespace.as_deref().filter(|namespace| !namespace.is_empty());

@@ -15,14 +15,18 @@ use std::sync::Arc;
 /// The most text that a server is told besides a request: each route and each call has all of it.
 const MOST_CONTEXT: usize = 8 * 1024;
 
-/// Reads what a Mapping says; nothing, and a verdict, where it cannot be served.
-pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Authorization> {
-    let MappingSpec { bypass_auth, auth_context_extensions, .. } = &work.object.spec;
-    let bypasses = work.problems.optional("bypass_auth", bypass_auth).copied().unwrap_or_default();
+/// Where the Module would keep requests away and cannot, no Mapping is served, be it a redirect.
+pub(super) fn tell_closed(work: &mut Work<'_, '_, impl EmissaryView>) {
     if let Some(closed) = &work.defaults.closed {
         let why = format!("`{}` of {} keeps requests away: {}; all answer 503", closed.key, closed.module, closed.why);
         work.problems.refuse(Problem::new(Code::EmissaryNotServed, "service", why));
     }
+}
+
+/// Reads what a Mapping says; nothing, and a verdict, where it cannot be served.
+pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Authorization> {
+    let MappingSpec { bypass_auth, auth_context_extensions, .. } = &work.object.spec;
+    let bypasses = work.problems.optional("bypass_auth", bypass_auth).copied().unwrap_or_default();
     let written = work.problems.read("auth_context_extensions", auth_context_extensions)?;
     let mut no_effect = |why: &str| {
         if !written.is_empty() {

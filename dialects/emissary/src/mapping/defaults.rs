@@ -9,7 +9,7 @@ use super::{
     labels::DefaultLabels,
     upstream::{balance, breakers, in_stats, keepalive},
 };
-use crate::{Problem, Problems, Settings};
+use crate::{Problem, Problems, Settings, module::scripts};
 use kinds::{
     Checked,
     emissary::module::{
@@ -37,6 +37,8 @@ pub struct MappingDefaults {
     pub clients: Option<IpFilter>,
     /// Whether requests with an escaped slash in the path are refused.
     pub rejects_escaped_slashes: bool,
+    /// Whether requests go through the script of the Module.
+    pub runs_script: bool,
     /// The timeout of responses.
     pub timeout: Option<Timeout>,
     /// How long a connection to a service may be idle.
@@ -79,6 +81,7 @@ impl Default for MappingDefaults {
             closed: None,
             clients: None,
             rejects_escaped_slashes: false,
+            runs_script: false,
             timeout: None,
             idle: None,
             lifetime: None,
@@ -128,9 +131,11 @@ pub fn read(
     if rejects.is_none() && written.reject_requests_with_escaped_slashes.fault().is_some() {
         close("reject_requests_with_escaped_slashes", "it cannot be read".to_owned());
     }
-    let has_scripts = written.lua_scripts.ok().is_none_or(|text| text.as_deref().is_some_and(|text| !text.is_empty()));
-    if has_scripts && !settings.ignore_scripts {
-        close("lua_scripts", "scripts are not run; --emissary-lua=ignore serves without them".to_owned());
+    let mut runs_script = false;
+    match scripts::read(module, written, settings) {
+        scripts::Read::None | scripts::Read::Ignored => {}
+        scripts::Read::Run(_) => runs_script = true,
+        scripts::Read::Refused(why) => close(scripts::KEY, why),
     }
     let mut flag = |key: &str, value: &Checked<Option<bool>>| problems.optional(key, value).copied();
     let linkerd = flag("add_linkerd_headers", &written.add_linkerd_headers).unwrap_or_default();
@@ -150,6 +155,7 @@ pub fn read(
         closed,
         clients,
         rejects_escaped_slashes: rejects.copied().unwrap_or_default(),
+        runs_script,
         timeout,
         idle,
         lifetime,

@@ -42,8 +42,15 @@ pub(super) fn policy(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Polic
         None => defaults.cors.clone(),
         Some(written) => Some(Arc::new(cors(work.problems, written)?)),
     };
-    let (clients, rejects_escaped_slashes) = (defaults.clients.clone(), defaults.rejects_escaped_slashes);
-    Some(Policy { request_headers, response_headers, cors, clients, rejects_escaped_slashes, ..Policy::default() })
+    Some(Policy {
+        request_headers,
+        response_headers,
+        cors,
+        ip_filter: defaults.clients.clone(),
+        rejects_escaped_slashes: defaults.rejects_escaped_slashes,
+        runs_script: defaults.runs_script,
+        ..Policy::default()
+    })
 }
 
 /// Values of request headers in responses are empty there.

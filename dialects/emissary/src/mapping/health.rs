@@ -4,9 +4,10 @@ use super::Work;
 use crate::{EmissaryView, Problem};
 use kinds::emissary::mapping::health_check::{GrpcHealthCheck, HealthCheck as Written, HttpHealthCheck};
 use model::{
-    Code, HeaderValue,
+    Code, HeaderValue, MutableHeader,
     cluster::{HealthCheck, Probe},
-    route::PathAndQuery,
+    header::HeaderFormat,
+    route::{HeaderChanges, PathAndQuery},
     timeout::parse_duration,
 };
 use std::time::Duration;
@@ -94,10 +95,6 @@ fn over_grpc(field: &str, grpc: &GrpcHealthCheck) -> Result<Probe, Problem> {
 fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
     let at = |name: &str| format!("{field}.health_check.http.{name}");
     let no = |name: &str, why: String| Problem::new(Code::MappingPolicy, &at(name), why);
-    if !http.add_request_headers.is_empty() || !http.remove_request_headers.is_empty() {
-        let why = "headers of health checks are not served yet, so the check is not made";
-        return Err(Problem::new(Code::EmissaryNotServed, &at("add_request_headers"), why));
-    }
     let path = http.path.as_deref().unwrap_or_default();
     let path = PathAndQuery::parse(path).map_err(|error| no("path", error.to_string()))?;
     let host = http.hostname.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
@@ -109,5 +106,26 @@ fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
             _ => Err(no("expected_statuses", format!("{} to {} is no range from 100 to 599", range.min, range.max))),
         }
     });
-    Ok(Probe::Http { path, host, statuses: statuses.collect::<Result<_, _>>()? })
+    Ok(Probe::Http { path, host, statuses: statuses.collect::<Result<_, _>>()?, headers: headers(&at, http)? })
+}
+
+/// Changes of the headers of the request.
+fn headers(at: &impl Fn(&str) -> String, http: &HttpHealthCheck) -> Result<HeaderChanges, Problem> {
+    let mut changes = HeaderChanges::default();
+    for (name, header) in &http.add_request_headers {
+        let no = |why: String| Problem::new(Code::MappingPolicy, &at(&format!("add_request_headers.{name}")), why);
+        let parsed = MutableHeader::parse(name).map_err(|error| no(error.to_string()))?;
+        let value = HeaderFormat::read(&header.value, &[]).map_err(|error| no(error.to_string()))?;
+        let list = if header.append.unwrap_or(true) { &mut changes.add } else { &mut changes.set };
+        list.push((parsed, value.format));
+    }
+    for name in &http.remove_request_headers {
+        let parsed = MutableHeader::parse(name);
+        changes
+            .remove
+            .push(parsed.map_err(|error| {
+                Problem::new(Code::MappingPolicy, &at("remove_request_headers"), error.to_string())
+            })?);
+    }
+    Ok(changes)
 }

@@ -5,7 +5,7 @@
 
 use super::Work;
 use crate::{
-    EmissaryView, Problem, Problems, Resolver, Settings,
+    EmissaryView, Problem, Problems, Resolver, Settings, secret,
     tls_context::{self, Context},
 };
 use kinds::{emissary::mapping::MappingSpec, kind};
@@ -223,15 +223,12 @@ pub(crate) fn context(
     let found = tls_context::named(name, namespace, view, settings);
     let found = found.map_err(|why| Problem::new(code, "tls", why));
     let Some(context) = problems.parsed(found) else { return (None, false) };
-    if context.crl.is_some() {
-        problems.unserved("tls", "CRLs for the certificates of services are not served yet");
-        return (None, false);
+    if context.parameters.as_deref().is_some_and(|parameters| !parameters.alpn.is_empty()) {
+        problems.no_effect("tls", "alpn_protocols of a TLSContext has no effect on connections to services");
     }
-    let certificate = context
-        .secret
-        .as_ref()
-        .map_or(Ok(()), |id| resolve::certificate(view, tls_context::user(id, namespace, settings), id));
-    let ca = tls_context::trusted(&context, namespace, view, settings).map_err(|(_, no)| no);
+    let certificate =
+        context.secret.as_ref().map_or(Ok(()), |id| secret::certificate(view, &context.namespace, id, settings));
+    let ca = tls_context::trusted(&context, view, settings).map_err(|(_, no)| no);
     let mut is_pending = false;
     for no in [certificate, ca].into_iter().filter_map(Result::err) {
         is_pending |= no.code == Code::SecretPending;

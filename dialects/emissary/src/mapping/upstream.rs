@@ -12,8 +12,8 @@ use kinds::{
 use model::{
     ClusterId, Code, EndpointsId, HeaderName, Timeout,
     cluster::{
-        Backend, CircuitBreakers, ClusterOverrides, Discovery, DnsAddresses, DnsLookup, Keepalive, LoadBalancing,
-        Protocol, TrustedCa, Validation,
+        Backend, CaBundle, CircuitBreakers, ClusterOverrides, Discovery, DnsAddresses, DnsLookup, Keepalive,
+        LoadBalancing, Protocol, TrustedCa, Validation,
     },
     route::{Hash, HashOf, Path},
     timeout::parse_duration,
@@ -109,12 +109,14 @@ pub(crate) fn connection(
         Backend::Outside(outside) if is_tls && outside.address().is_none() => Some(outside.host().clone()),
         _ => None,
     };
-    let ca = context.and_then(|context| context.ca.clone());
+    let ca = context.and_then(|context| Some(CaBundle::from(context.ca.clone()?).revoked_by(context.crl.clone())));
     ClusterOverrides {
         protocol: Some(protocol).filter(|protocol| Some(*protocol) != of_service),
         server_name,
-        validation: ca.map(|ca| Validation { ca: TrustedCa::Bundle(ca.into()), names: Vec::new() }),
+        validation: ca.map(|ca| Validation { ca: TrustedCa::Bundle(ca), names: Vec::new() }),
         client_certificate: context.and_then(|context| context.secret.clone()),
+        tls_versions: context.and_then(|context| context.upstream_versions),
+        tls_parameters: context.and_then(Context::upstream_parameters),
         ..ClusterOverrides::default()
     }
 }

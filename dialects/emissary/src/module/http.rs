@@ -3,6 +3,7 @@
 //! It holds on Listeners with ports of their own. On the port of one of the shared fleet's listeners, which other APIs use as well, the
 //! settings of Sesame hold; keys that differ from them are told ([`differing`]).
 
+use super::{access_log, clients, grpc_stats};
 use crate::{OwnListener, Problem, Problems};
 use kinds::{
     Checked,
@@ -67,6 +68,7 @@ pub fn read(written: &ModuleSettings, problems: &mut Problems<'_>) -> Vec<(&'sta
         grpc_http1_bridge: Some(is),
         ..none()
     });
+    flag("use_remote_address", &written.use_remote_address, |is| HttpOverrides { believes_peers: Some(!is), ..none() });
     let others = [
         server_name(written, problems).map(|name| ("server_name", HttpOverrides { server_name: Some(name), ..none() })),
         underscores(written, problems)
@@ -79,6 +81,13 @@ pub fn read(written: &ModuleSettings, problems: &mut Problems<'_>) -> Vec<(&'sta
             .map(|it| ("buffer_limit_bytes", HttpOverrides { connection_buffer: Some(it), ..none() })),
         buffer(written, problems).map(|it| ("buffer", HttpOverrides { request_buffer: Some(it), ..none() })),
         gzip(written, problems).map(|it| ("gzip", HttpOverrides { gzip: Some(it), ..none() })),
+        grpc_stats::read(written, problems).map(|it| ("grpc_stats", HttpOverrides { grpc_stats: Some(it), ..none() })),
+        access_log::format(written, problems)
+            .map(|(key, it)| (key, HttpOverrides { access_log_format: Some(it), ..none() })),
+        access_log::path(written, problems)
+            .map(|it| ("envoy_log_path", HttpOverrides { access_log_path: Some(it), ..none() })),
+        clients::header(written, problems)
+            .map(|it| ("forward_client_cert_details", HttpOverrides { client_cert_header: Some(it), ..none() })),
     ];
     all.extend(others.into_iter().flatten());
     all
@@ -104,6 +113,11 @@ pub fn combined(keys: Vec<(&'static str, HttpOverrides)>) -> Option<Arc<HttpOver
         grpc_web: all.grpc_web.or(one.grpc_web),
         grpc_http1_bridge: all.grpc_http1_bridge.or(one.grpc_http1_bridge),
         underscores: all.underscores.or(one.underscores),
+        access_log_format: all.access_log_format.or(one.access_log_format),
+        access_log_path: all.access_log_path.or(one.access_log_path),
+        grpc_stats: all.grpc_stats.or(one.grpc_stats),
+        believes_peers: all.believes_peers.or(one.believes_peers),
+        client_cert_header: all.client_cert_header.or(one.client_cert_header),
     });
     combined.map(Arc::new)
 }
@@ -118,7 +132,7 @@ pub fn differing(keys: &[(&'static str, HttpOverrides)], own: &OwnListener) -> V
     differs.map(|(key, _)| *key).collect()
 }
 
-fn invalid(key: &str, why: impl Into<Box<str>>) -> Problem {
+pub(super) fn invalid(key: &str, why: impl Into<Box<str>>) -> Problem {
     Problem::new(Code::ModuleValue, key, why)
 }
 

@@ -3,7 +3,7 @@
 //! A TCPMapping uses Hosts and TLSContexts of its own namespace and of Sesame's: with those of another it could show that one's
 //! certificate, and have its clients.
 
-use crate::{EmissaryView, Problem, Problems, Settings, host, precedence, tls_context};
+use crate::{EmissaryView, Problem, Problems, Settings, host, precedence, secret, tls_context};
 use kinds::{
     Meta,
     emissary::{self, TcpMapping},
@@ -21,8 +21,6 @@ pub(super) struct Decryption {
     pub termination: Option<Termination>,
     /// Whether that depends on a Secret that has not been read yet.
     pub is_pending: bool,
-    /// Whether the Host of exactly this name is of the same namespace: it gives way to the TCPMapping.
-    pub is_hosts_owner: bool,
 }
 
 pub(super) fn of(
@@ -36,7 +34,6 @@ pub(super) fn of(
     let is_near =
         |meta: &Meta| settings.cross_namespace || meta.namespace == *own || *meta.namespace == *settings.namespace;
     let text = name.to_string();
-    let is_hosts_owner = is_hosts_owner(own, name, view);
     for hostname in around(&text) {
         let hosts = view.hosts_named(&hostname).into_iter().filter(|host| is_near(&host.meta)).collect();
         let Some(found) = oldest(hosts) else { continue };
@@ -47,7 +44,7 @@ pub(super) fn of(
                 let why = format!("TLS of {subject} cannot be used; its events say why");
                 problems.refuse(Problem::new(Code::TcpMappingTls, "host", why));
             }
-            return Decryption { termination: shown.termination, is_pending: shown.is_pending, is_hosts_owner };
+            return Decryption { termination: shown.termination, is_pending: shown.is_pending };
         }
     }
     let contexts = view.tls_contexts_of(&text).into_iter().filter(|context| is_near(&context.meta));
@@ -61,22 +58,22 @@ pub(super) fn of(
     let defaults = view.client_defaults();
     let (read, _) = tls_context::read(&context, &subject, defaults.secret_namespacing, settings);
     let usable = read.and_then(|read| Some((read.secret.clone()?, read)));
-    let Some((secret, read)) = usable else {
+    let Some((id, read)) = usable else {
         let why = format!("{subject} cannot be used, or has no secret");
         problems.refuse(Problem::new(Code::TcpMappingTls, "host", why));
         return Decryption::default();
     };
-    let namespace = &context.meta.namespace;
-    let certificate = resolve::certificate(view, tls_context::user(&secret, namespace, settings), &secret);
-    let trusted = tls_context::trusted(&read, namespace, view, settings).map_err(|(_, no)| no);
-    let mut decryption = Decryption { is_hosts_owner, ..Decryption::default() };
+    let certificate = secret::certificate(view, &read.namespace, &id, settings);
+    let trusted = tls_context::trusted(&read, view, settings).map_err(|(_, no)| no);
+    let mut decryption = Decryption::default();
     for no in [certificate, trusted].into_iter().filter_map(Result::err) {
         decryption.is_pending |= no.code == Code::SecretPending;
         problems.rejected("host", &no);
     }
     if !problems.is_refused() || decryption.is_pending {
-        let mut termination = Termination::new(CertificateRef::Secret(secret), read.versions);
+        let mut termination = Termination::new(CertificateRef::Secret(id), read.versions);
         termination.clients = read.clients(None);
+        termination.parameters.clone_from(&read.parameters);
         decryption.termination = Some(termination);
     }
     decryption

@@ -4,6 +4,7 @@
 //! is not resolved. A CA that cannot be used is not trusted; a listener that has none left accepts no connection. The references are
 //! the Gateway's, also where the listener is of a ListenerSet: a ReferenceGrant lets the Gateway use them.
 
+use super::Unresolved;
 use crate::{GatewayView, Listener};
 use kinds::{
     Gateway,
@@ -83,8 +84,8 @@ pub(crate) fn fallbacks(gateway: &Gateway) -> Vec<FieldPath> {
 pub(crate) struct Clients {
     /// What is done with them; nothing if no CA can be used.
     pub validation: Option<Arc<ClientValidation>>,
-    /// Why a reference is not resolved: the reason of the condition, and the case.
-    pub unresolved: Option<(&'static str, String)>,
+    /// Why a reference is not resolved.
+    pub unresolved: Option<Unresolved>,
     /// What is told about the references.
     pub verdicts: Vec<Verdict>,
     /// Whether a CA has not been read yet.
@@ -106,7 +107,8 @@ pub(crate) fn resolve(
     let refuse = |clients: &mut Clients, field: FieldPath, reason: &'static str, no: Rejection| {
         clients.is_pending |= no.code == Code::SecretPending;
         clients.is_forbidden |= no.code == Code::ReferenceNotPermitted;
-        clients.unresolved.get_or_insert((reason, format!("{field} of the Gateway: {}", no.why)));
+        let why = format!("{field} of the Gateway: {}", no.why);
+        clients.unresolved.get_or_insert(Unresolved { reason, code: no.code, why });
         // Whoever wrote a ListenerSet is told on it: the Gateway need not have a listener on the port.
         clients.verdicts.push(match listener.owner == *gateway {
             true => no.at(gateway, field),

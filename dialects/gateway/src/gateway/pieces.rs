@@ -1,8 +1,14 @@
 //! What the listeners of one object ask for, a Gateway or a ListenerSet, and what its status says about each.
 
-use super::{clients, tls};
+use super::{
+    Unresolved, clients,
+    overlap::{self, ShownAt},
+    tls,
+};
 use crate::{
-    GatewayView, Listener, Protocol, Settings, precedence,
+    GatewayView, Listener, Protocol, Settings,
+    listeners::Refused,
+    precedence,
     status::{self, conditions},
 };
 use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
@@ -12,10 +18,14 @@ use model::{
     listener::ListenerClaim,
     route::Depth,
     status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
-    tls::{TcpProxy, TlsMode},
+    tls::{CertificateRef, TcpProxy, TlsMode},
     translation::{Covers, PendingPart, TlsPiece},
 };
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
+    sync::Arc,
+};
 
 /// What listeners ask for.
 #[derive(Debug, Default)]
@@ -24,6 +34,8 @@ pub struct Pieces {
     claims: Vec<ListenerClaim>,
     tls: Vec<TlsPiece>,
     entries: Vec<Entry>,
+    /// What those of them show that terminate TLS, by their place.
+    shown: Vec<(usize, ShownAt)>,
     verdicts: VerdictList,
     /// The listeners that refer to something that has not been read yet.
     pub pending_parts: Vec<PendingPart>,
@@ -63,6 +75,7 @@ pub fn of<'l>(
         let at = owner.at(FieldPath::from("spec.listeners").index(index));
         pieces.verdicts.push(Verdict::new(Code::GatewayListener, at, why));
     }
+    pieces.compare_certificates(view);
     pieces
 }
 
@@ -117,6 +130,10 @@ impl Pieces {
             },
         });
         let Some(protocol) = listener.protocol.filter(|_| listener.is_served()) else { return };
+        if let Some(Some(termination)) = termination {
+            let secrets = termination.certificates().filter_map(CertificateRef::secret).cloned().collect();
+            self.shown.push((self.entries.len() - 1, ShownAt { bound: listener.bound, secrets }));
+        }
         if settings.ports.privileged_only && listener.bound != listener.port {
             let why = format!("port {} is served on port {}", listener.port, listener.bound);
             self.verdicts.push(Verdict::new(Code::GatewayPortMoved, listener.at("port"), why));
@@ -135,6 +152,7 @@ impl Pieces {
                 host: listener.host.clone(),
                 // The fleet is the Gateway's own, or the operator has bound the Gateway to the shared one.
                 owner: None,
+                plaintext_of: None,
                 overrides: Default::default(),
                 precedence: precedence.clone(),
                 origin: listener.at(""),
@@ -159,6 +177,30 @@ impl Pieces {
                 precedence,
                 origin: listener.at("tls"),
             });
+        }
+    }
+
+    /// States of the listeners whose certificates have names in common that they do; hostnames in common say more.
+    fn compare_certificates(&mut self, view: &mut impl GatewayView) {
+        let (places, shown): (Vec<usize>, Vec<ShownAt>) = std::mem::take(&mut self.shown).into_iter().unzip();
+        if shown.len() < 2 {
+            return;
+        }
+        let secrets: BTreeSet<&ObjectRef> = shown.iter().flat_map(|shown| &shown.secrets).collect();
+        let certificates: BTreeMap<&ObjectRef, _> =
+            secrets.into_iter().filter_map(|secret| Some((secret, view.certificate(secret)?))).collect();
+        let names = |secret: &ObjectRef| match certificates.get(secret).map(|found| &**found) {
+            Some(Ok(certificate)) => certificate.names.as_slice(),
+            _ => &[],
+        };
+        let overlapping = overlap::of(&shown, names);
+        for (place, _) in places.into_iter().zip(overlapping).filter(|(_, overlaps)| *overlaps) {
+            let conditions = &mut self.entries[place].scope.conditions;
+            if conditions.iter().all(|stated| stated.kind != OVERLAPPING_TLS) {
+                let why = "A certificate of another TLS listener of the port is for a name that one of this listener is \
+                           for, too; requests over its connections answer 421.";
+                conditions.push(conditions::new(OVERLAPPING_TLS, Truth::True, "OverlappingCertificates", why));
+            }
         }
     }
 
@@ -211,30 +253,35 @@ fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: boo
     let refused = listener.refused.as_ref();
     let lacks_ca = shown.is_some_and(|shown| shown.lacks_ca);
     let no_ca = "Client certificates are asked for, and none of the CA certificates can be used.";
+    let because =
+        |kind, reason, refused: &Refused| conditions::refused(kind, reason, refused.code, refused.why.as_ref());
     let accepted = match refused {
-        None if lacks_ca => conditions::new(ACCEPTED, Truth::False, "NoValidCACertificate", no_ca),
+        None if lacks_ca => conditions::refused(ACCEPTED, "NoValidCACertificate", Code::GatewayClientCa, no_ca),
         None => conditions::accepted("The listener is valid."),
-        Some(refused) => conditions::new(ACCEPTED, Truth::False, refused.reason, &*refused.why),
+        Some(refused) => because(ACCEPTED, refused.reason, refused),
     };
     let conflicted = match refused.filter(|refused| refused.is_conflict) {
         None => conditions::new(CONFLICTED, Truth::False, "NoConflicts", "No other listener is in its way."),
-        Some(refused) => conditions::new(CONFLICTED, Truth::True, refused.reason, &*refused.why),
+        Some(refused) => Condition { status: Truth::True, ..because(CONFLICTED, refused.reason, refused) },
     };
     let unresolved = shown.and_then(|shown| shown.unresolved.as_ref());
     let resolved = match (unresolved, &listener.wrong_kinds) {
-        (Some((reason, why)), _) => conditions::new(RESOLVED_REFS, Truth::False, reason, why.as_str()),
-        (None, Some(why)) => conditions::new(RESOLVED_REFS, Truth::False, "InvalidRouteKinds", &**why),
+        (Some(Unresolved { reason, code, why }), _) => conditions::refused(RESOLVED_REFS, reason, *code, why),
+        (None, Some(why)) => {
+            conditions::refused(RESOLVED_REFS, "InvalidRouteKinds", Code::GatewayRouteKinds, why.as_ref())
+        }
         (None, None) => conditions::resolved(),
     };
     let mut all = vec![accepted, resolved, conflicted];
     match refused {
         _ if is_usable => {}
-        Some(refused) if refused.is_conflict => {
-            all.push(conditions::new(PROGRAMMED, Truth::False, refused.reason, &*refused.why));
+        Some(refused) if refused.is_conflict => all.push(because(PROGRAMMED, refused.reason, refused)),
+        Some(refused) => all.push(because(PROGRAMMED, "Invalid", refused)),
+        None if lacks_ca => all.push(conditions::refused(PROGRAMMED, "Invalid", Code::GatewayClientCa, no_ca)),
+        None => {
+            let why = "The listener has no certificate.";
+            all.push(conditions::refused(PROGRAMMED, "Invalid", Code::GatewayCertificateRef, why));
         }
-        Some(refused) => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", &*refused.why)),
-        None if lacks_ca => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", no_ca)),
-        None => all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "The listener has no certificate.")),
     }
     if listener.overlaps {
         let why = "Another TLS listener of the port has hostnames in common; requests over its connections answer 421.";

@@ -1,6 +1,6 @@
 //! The certificates that a listener shows, and those that it asks clients for.
 
-use super::clients::Clients;
+use super::{Unresolved, clients::Clients};
 use crate::{GatewayView, Listener, Settings};
 use kinds::{
     gateway::{listener, reference::ObjectReference},
@@ -17,8 +17,8 @@ use resolve::Rejection;
 pub struct Shown {
     /// The certificates that can be used; nothing if there is none, or if clients cannot be asked for theirs.
     pub termination: Option<Termination>,
-    /// Why a reference is not resolved: the reason of the condition, and the case.
-    pub unresolved: Option<(&'static str, String)>,
+    /// Why a reference is not resolved.
+    pub unresolved: Option<Unresolved>,
     /// What is told about the references.
     pub verdicts: Vec<Verdict>,
     /// Whether a Secret has not been read yet.
@@ -108,7 +108,8 @@ pub(crate) fn resolve(
                 shown.is_pending |= no.code == Code::SecretPending;
                 shown.is_forbidden |= no.code == Code::ReferenceNotPermitted;
                 shown.verdicts.push(no.at(&listener.owner, field(index)));
-                shown.unresolved.get_or_insert((reason, format!("certificateRefs[{index}]: {}", no.why)));
+                let why = format!("certificateRefs[{index}]: {}", no.why);
+                shown.unresolved.get_or_insert(Unresolved { reason, code: no.code, why });
             }
         }
     }
@@ -117,7 +118,8 @@ pub(crate) fn resolve(
         shown
             .verdicts
             .push(no.at(&listener.owner, FieldPath::from("spec.listeners").index(listener.index).field("tls")));
-        shown.unresolved = Some(("InvalidCertificateRef", no.why.to_string()));
+        let (reason, code, why) = ("InvalidCertificateRef", no.code, no.why.to_string());
+        shown.unresolved = Some(Unresolved { reason, code, why });
     }
     certificates.dedup();
     let mut certificates = certificates.into_iter();

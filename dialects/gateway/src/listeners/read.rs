@@ -48,7 +48,7 @@ impl Reader<'_> {
                 ListenerId::new(self.fleet.clone(), format!("{word}/{}/{}/{name}", owner.namespace, owner.name))
             }
         };
-        let (kinds, wrong_kinds) = kinds(listener, protocol);
+        let (kinds, wrong_kinds) = kinds(listener, protocol, &self.settings.disabled);
         let allowed = listener.allowed_routes.ok().and_then(Option::as_ref);
         let namespaces = namespaces::of_routes(allowed.and_then(|it| it.namespaces.as_ref()), &owner.namespace);
         Listener {
@@ -166,11 +166,16 @@ fn protocol(listener: &listener::Listener) -> Result<Protocol, Refused> {
 }
 
 /// The kinds of routes that may attach, and what is wrong with those that are asked for.
-fn kinds(listener: &listener::Listener, protocol: Option<Protocol>) -> (Vec<Kind>, Option<Box<str>>) {
+fn kinds(
+    listener: &listener::Listener,
+    protocol: Option<Protocol>,
+    disabled: &[Kind],
+) -> (Vec<Kind>, Option<Box<str>>) {
     let suitable = protocol.map_or(&[][..], Protocol::route_kinds);
+    let suitable: Vec<Kind> = suitable.iter().copied().filter(|kind| !disabled.contains(kind)).collect();
     let asked = match listener.allowed_routes.ok().and_then(Option::as_ref) {
         Some(allowed) if !allowed.kinds.is_empty() => &allowed.kinds,
-        _ => return (suitable.to_vec(), None),
+        _ => return (suitable, None),
     };
     let (mut kinds, mut wrong) = (Vec::new(), asked.faults().next().map(|fault| fault.to_string().into()));
     for (_, asked) in asked.good() {
@@ -179,8 +184,9 @@ fn kinds(listener: &listener::Listener, protocol: Option<Protocol>) -> (Vec<Kind
             Some(kind) if kinds.contains(kind) => {}
             Some(kind) => kinds.push(*kind),
             None => {
-                wrong =
-                    Some(format!("routes of kind {} in group {group} cannot attach to the protocol", asked.kind).into())
+                let is_off = disabled.iter().any(|kind| (kind.group(), kind.name()) == (group, &*asked.kind));
+                let why = if is_off { "are disabled" } else { "cannot attach to the protocol" };
+                wrong = Some(format!("routes of kind {} in group {group} {why}", asked.kind).into())
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use super::{Part, Rejection, UNSUPPORTED_VALUE, Work, hostname, pieces};
 use crate::{GROUP, GatewayView, Listener, listeners};
-use kinds::{Kind, List, gateway::reference::ParentReference, kind};
+use kinds::{Checked, Kind, List, gateway::reference::ParentReference, kind};
 use model::{Code, FieldPath, Host, ObjectRef};
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ use std::sync::Arc;
 const PARENTS: usize = 32;
 /// The most host names that are looked at: what the API server takes, of a TLSRoute.
 const HOSTNAMES: usize = 1024;
+
+/// The word for attaching to no default Gateway.
+const NO_DEFAULT: &str = "None";
 
 /// A parentRef whose parent is ours.
 #[derive(Clone, Debug)]
@@ -46,6 +49,8 @@ pub(crate) struct Common {
 pub(crate) struct NotAttached {
     /// The reason of the condition.
     pub reason: &'static str,
+    /// The row of the table of codes.
+    pub code: Code,
     /// This very case.
     pub why: String,
 }
@@ -64,22 +69,24 @@ impl Parent<'_> {
     }
 
     /// Lets the route attach to nothing.
-    pub fn refuse(&mut self, reason: &'static str, why: impl Into<String>) {
+    pub fn refuse(&mut self, reason: &'static str, code: Code, why: impl Into<String>) {
         self.attached.clear();
-        self.refuse_rules(reason, why);
+        self.refuse_rules(reason, code, why);
     }
 
     /// Does not accept the route, whose requests are not left to others.
-    pub fn refuse_rules(&mut self, reason: &'static str, why: impl Into<String>) {
-        self.refused = Some(NotAttached { reason, why: why.into() });
+    pub fn refuse_rules(&mut self, reason: &'static str, code: Code, why: impl Into<String>) {
+        self.refused = Some(NotAttached { reason, code, why: why.into() });
     }
 }
 
-/// The parents of a route that are ours. `hostnames` are the route's own, one of them at least; a route without host names has
+/// The parents of a route that are ours. Where there are any, what the route asks for in vain as a whole is told: default Gateways, and
+/// what its annotations ask another controller for. `hostnames` are the route's own, one of them at least; a route without host names has
 /// that for every name.
 pub(crate) fn parents<'r>(
     work: &mut Work<'_, impl GatewayView>,
     references: &'r List<ParentReference>,
+    default_gateways: &Checked<Option<Box<str>>>,
     hostnames: &[Host],
 ) -> Vec<Parent<'r>> {
     let mut parents: Vec<Parent<'r>> = Vec::new();
@@ -124,6 +131,18 @@ pub(crate) fn parents<'r>(
     if references.is_empty() && work.settings.report_other_classes {
         let why = "parentRefs is empty: the route attaches to nothing";
         work.report(&Rejection::new(Code::GatewayParentNotServed, "spec.parentRefs".into(), why));
+    }
+    let is_ours = !parents.is_empty();
+    if is_ours {
+        work.look_at_annotations();
+    }
+    let asks_for_default = match default_gateways.get() {
+        Ok(scope) => scope.as_deref().is_some_and(|scope| scope != NO_DEFAULT),
+        Err(_) => true,
+    };
+    if asks_for_default && (is_ours || work.settings.report_other_classes) {
+        let why = "default Gateways are not supported: the route attaches to the parents that it names";
+        work.report(&Rejection::new(Code::GatewayUnsupported, "spec.useDefaultGateways".into(), why));
     }
     parents
 }
@@ -180,7 +199,7 @@ fn attach(
     hostnames: &[Host],
     left: &mut usize,
 ) -> Result<Vec<(usize, Vec<Common>)>, NotAttached> {
-    let no = |reason, why: String| NotAttached { reason, why };
+    let no = |reason, why: String| NotAttached { reason, code: Code::GatewayRouteParent, why };
     let section = reference.section_name.as_deref().filter(|name| !name.is_empty());
     let named: Vec<(usize, &Listener)> = listeners
         .iter()

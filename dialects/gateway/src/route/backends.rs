@@ -136,7 +136,7 @@ pub(crate) fn resolve(
     let is_plain = matches!(protocols, Protocols::Stream(_) | Protocols::Passthrough);
     let policy = match protocols {
         Protocols::Passthrough => Ok(None),
-        _ => tls_policy::of_port(work.view, &id, &port.name),
+        _ => tls_policy::of_port(work.view, &service, &port.name),
     };
     let policy = policy.map_err(|found| Unusable::Other(Rejection::new(found.code, field.clone(), found.why)))?;
     let overrides = match policy {

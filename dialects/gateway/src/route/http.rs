@@ -22,7 +22,8 @@ const ANSWER: UnavailableAnswer = UnavailableAnswer::InternalServerError;
 pub fn translate(object: &HttpRoute, view: &mut impl GatewayView, settings: &Settings) -> Translation {
     let mut work = Work::new(kind::HTTP_ROUTE, &object.meta, view, settings);
     let hostnames = attachment::hostnames(&mut work, &object.spec.hostnames);
-    let parents = attachment::parents(&mut work, &object.spec.parent_refs, &hostnames);
+    let parents =
+        attachment::parents(&mut work, &object.spec.parent_refs, &object.spec.use_default_gateways, &hostnames);
     if parents.is_empty() {
         return work.into_translation(Vec::new(), Vec::new());
     }

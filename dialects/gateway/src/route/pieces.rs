@@ -37,12 +37,15 @@ pub(crate) fn size<R>(spec: &RouteSpec<R>, matches: impl Fn(&R) -> usize) -> usi
 pub(crate) fn translation(
     mut work: Work<'_, impl GatewayView>,
     mut parents: Vec<Parent<'_>>,
-    rules: Vec<Rule>,
+    mut rules: Vec<Rule>,
     answer: UnavailableAnswer,
 ) -> Translation {
+    if let Some(no) = &work.unprotected {
+        rules.iter_mut().for_each(|rule| rule.done = Err(no.clone()));
+    }
     refuse_if_unusable(&mut work, &mut parents, &rules);
     let drafts = drafts(&mut work, rules, answer);
-    let mut made = Made { left: Cost { routes: ROUTES, bytes: BYTES }, ..Made::default() };
+    let mut made = RoutePieces { left: Cost { routes: ROUTES, bytes: BYTES }, ..RoutePieces::default() };
     let certificates = Presented::of(&mut work, &parents);
     let mut attached = Vec::new();
     for parent in &mut parents {
@@ -56,7 +59,7 @@ pub(crate) fn translation(
             Err(why) => {
                 let field = FieldPath::from("spec.parentRefs").index(parent.index);
                 work.report(&Rejection::new(Code::GatewayRouteLimit, field, why.as_str()));
-                parent.refuse(UNSUPPORTED_VALUE, why);
+                parent.refuse(UNSUPPORTED_VALUE, Code::GatewayRouteLimit, why);
             }
         }
     }
@@ -70,10 +73,12 @@ pub(crate) fn translation(
 fn refuse_if_unusable(work: &mut Work<'_, impl GatewayView>, parents: &mut [Parent<'_>], rules: &[Rule]) {
     let is_usable = rules.iter().any(|rule| rule.done.is_ok());
     let first = rules.iter().find_map(|rule| rule.done.as_ref().err());
-    let (reason, why) = match (is_usable, first, work.dropped.first()) {
+    let (reason, code, why) = match (is_usable, first, work.dropped.first()) {
         (true, ..) | (false, None, None) => return,
-        (false, Some(no), _) => (no.reason, format!("no rule can be used: {}: {}", no.field, no.why)),
-        (false, None, Some(dropped)) => (UNSUPPORTED_VALUE, format!("no rule can be used: {dropped}")),
+        (false, Some(no), _) => (no.reason, no.code, format!("no rule can be used: {}: {}", no.field, no.why)),
+        (false, None, Some(dropped)) => {
+            (UNSUPPORTED_VALUE, Code::GatewayRouteRule, format!("no rule can be used: {dropped}"))
+        }
     };
     for rule in rules {
         if let Err(no) = &rule.done {
@@ -81,7 +86,7 @@ fn refuse_if_unusable(work: &mut Work<'_, impl GatewayView>, parents: &mut [Pare
         }
     }
     for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
-        parent.refuse_rules(reason, why.as_str());
+        parent.refuse_rules(reason, code, why.as_str());
     }
 }
 
@@ -219,13 +224,13 @@ struct Cost {
 
 /// The pieces that have been made.
 #[derive(Default)]
-struct Made {
+struct RoutePieces {
     left: Cost,
     hosts: BTreeSet<(ListenerId, Host)>,
     routes: Vec<RoutePiece>,
 }
 
-impl Made {
+impl RoutePieces {
     /// Makes the pieces for a parent, or none of them where they are too many.
     fn add(&mut self, subject: &ObjectRef, parent: &Parent<'_>, drafts: &[Draft]) -> Result<(), String> {
         let served = parent.attached().filter(|(listener, _)| listener.is_served());

@@ -70,7 +70,7 @@ pub(crate) fn facts(
         let is_attached = parent.refused.is_none();
         let accepted = match parent.refused {
             None => conditions::accepted("The route is attached."),
-            Some(NotAttached { reason, why }) => conditions::new(ACCEPTED, Truth::False, reason, why),
+            Some(NotAttached { reason, code, why }) => conditions::refused(ACCEPTED, reason, code, why),
         };
         let partial = partial.clone().filter(|_| is_attached);
         let conditions = [accepted, resolved.clone()].into_iter().chain(partial).collect();

@@ -15,7 +15,7 @@ use super::{
 use crate::{GatewayView, Listener, Protocol, Settings, gateway, precedence};
 use kinds::{
     Kind, List, Meta, TcpRoute, TlsRoute, UdpRoute,
-    gateway::{reference::ParentReference, stream_route::StreamRule},
+    gateway::stream_route::{StreamRouteSpec, StreamRule},
     kind,
 };
 use model::{
@@ -31,7 +31,8 @@ use std::{collections::BTreeSet, sync::Arc};
 pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) -> Translation {
     let mut work = Work::new(kind::TLS_ROUTE, &object.meta, view, settings);
     let hostnames = attachment::hostnames(&mut work, &object.spec.hostnames);
-    let mut parents = attachment::parents(&mut work, &object.spec.parent_refs, &hostnames);
+    let mut parents =
+        attachment::parents(&mut work, &object.spec.parent_refs, &object.spec.use_default_gateways, &hostnames);
     let target = |work: &mut Work<'_, _>, parents: &mut [Parent<'_>], protocol: Protocol| {
         let is_used = |(listener, _): (&Listener, _)| listener.protocol == Some(protocol);
         let is_used = parents.iter().flat_map(Parent::attached).any(is_used);
@@ -57,7 +58,7 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
             );
             let field = FieldPath::from("spec.parentRefs").index(parent.index);
             work.report(&Rejection::new(Code::GatewayRouteLimit, field, why.as_str()));
-            parent.refuse(super::UNSUPPORTED_VALUE, why);
+            parent.refuse(super::UNSUPPORTED_VALUE, Code::GatewayRouteLimit, why);
             continue;
         }
         let decrypted = decrypted.as_ref().map(|target| presenting(&mut work, &certificates, parent, target));
@@ -120,29 +121,26 @@ fn termination(work: &mut Work<'_, impl GatewayView>, listener: &Listener) -> Sh
 
 /// What a TCPRoute asks for.
 pub fn tcp(object: &TcpRoute, view: &mut impl GatewayView, settings: &Settings) -> Translation {
-    let (parents, rules) = (&object.spec.parent_refs, &object.spec.rules);
-    plain(kind::TCP_ROUTE, Transport::Tcp, &object.meta, parents, rules, view, settings)
+    plain(kind::TCP_ROUTE, Transport::Tcp, &object.meta, &object.spec, view, settings)
 }
 
 /// What a UDPRoute asks for.
 pub fn udp(object: &UdpRoute, view: &mut impl GatewayView, settings: &Settings) -> Translation {
-    let (parents, rules) = (&object.spec.parent_refs, &object.spec.rules);
-    plain(kind::UDP_ROUTE, Transport::Udp, &object.meta, parents, rules, view, settings)
+    plain(kind::UDP_ROUTE, Transport::Udp, &object.meta, &object.spec, view, settings)
 }
 
 fn plain(
     kind: Kind,
     transport: Transport,
     meta: &Meta,
-    references: &List<ParentReference>,
-    rules: &List<StreamRule>,
+    spec: &StreamRouteSpec,
     view: &mut impl GatewayView,
     settings: &Settings,
 ) -> Translation {
     let mut work = Work::new(kind, meta, view, settings);
-    let mut parents = attachment::parents(&mut work, references, &[Host::Any]);
+    let mut parents = attachment::parents(&mut work, &spec.parent_refs, &spec.use_default_gateways, &[Host::Any]);
     let protocols = Protocols::Stream(transport);
-    let target = if parents.is_empty() { None } else { target(&mut work, &mut parents, rules, protocols) };
+    let target = if parents.is_empty() { None } else { target(&mut work, &mut parents, &spec.rules, protocols) };
     let certificates = Presented::of(&mut work, &parents);
     let (mut streams, mut seen) = (Vec::new(), BTreeSet::new());
     for (parent, target) in parents.iter().zip(target.iter().cycle()) {
@@ -161,7 +159,8 @@ fn plain(
 
 /// The translation without pieces.
 fn attached(work: Work<'_, impl GatewayView>, parents: &[Parent<'_>]) -> Translation {
-    let sections = parents.iter().flat_map(Parent::attached).map(|(listener, _)| listener.section()).collect();
+    let accepted = parents.iter().filter(|parent| parent.refused().is_none());
+    let sections = accepted.flat_map(Parent::attached).map(|(listener, _)| listener.section()).collect();
     work.into_translation(parents.iter().map(ParentStatus::from).collect(), sections)
 }
 
@@ -215,13 +214,20 @@ fn target(
         let field = FieldPath::from("spec.rules").index(1);
         work.drop_part(Part::Rule, &Rejection::new(Code::GatewayRouteRule, field, why));
     }
-    match found {
-        Ok(found) => Some(found),
-        Err(no) => {
+    match (found, &work.unprotected) {
+        (Ok(_), Some(no)) => {
+            // It keeps its place: no other route has the connections that it is to protect.
+            for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
+                parent.refuse_rules(no.reason, no.code, no.why.to_string());
+            }
+            Some((Vec::new(), 1))
+        }
+        (Ok(found), None) => Some(found),
+        (Err(no), _) => {
             work.report(&no);
             let why = format!("{}: {}", no.field, no.why);
             for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
-                parent.refuse(no.reason, why.as_str());
+                parent.refuse(no.reason, no.code, why.as_str());
             }
             None
         }

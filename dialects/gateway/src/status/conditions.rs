@@ -1,6 +1,10 @@
 //! Conditions of Gateway API: their types, and those that are worded alike everywhere.
 
-use model::status::{Condition, ProxyState, Scope, Truth};
+use model::{
+    Code,
+    status::{Condition, ProxyState, Scope, Truth},
+};
+use std::fmt::Display;
 
 /// Whether the object is valid and taken into account.
 pub const ACCEPTED: &str = "Accepted";
@@ -20,6 +24,16 @@ pub const INSECURE_FRONTEND: &str = "InsecureFrontendValidationMode";
 /// A condition.
 pub fn new(kind: &'static str, status: Truth, reason: &'static str, message: impl Into<String>) -> Condition {
     Condition::new(kind, status, reason, message)
+}
+
+/// That something does not hold, with the code by which whoever reads it finds what to do.
+pub fn refused(kind: &'static str, reason: &'static str, code: Code, why: impl Display) -> Condition {
+    new(kind, Truth::False, reason, coded(code, why))
+}
+
+/// A text with its code in front, as events have it.
+pub fn coded(code: Code, why: impl Display) -> String {
+    format!("{code}: {why}")
 }
 
 /// That it is accepted.

@@ -9,7 +9,7 @@ use kinds::{Gateway, Kind, kind};
 use model::{
     Code,
     status::{
-        Address, ProxyCounts, ProxyRefusal, ProxyState, Scope, StatusFacts, StatusInput, StatusKind, StatusValue,
+        Address, ProxyCounts, ProxyRefusal, ProxyState, Scope, StatusFacts, StatusInput, StatusKind, StatusValue, Truth,
     },
 };
 use serde_json::{Value, json};
@@ -86,6 +86,16 @@ fn a_load_balancer_is_asked_for_one_address_and_has_that_or_another() {
     assert_eq!(said(&["192.0.2.1", "192.0.2.7"]), (1, String::new()));
 }
 
+/// What is wrong with the proxies of one Gateway is said on it, in the words and with the code of whoever creates them.
+#[test]
+fn a_gateway_whose_proxies_cannot_be_created_has_no_resources() {
+    let problem = Some("SES6902: a quota of the namespace is exceeded".into());
+    let fleet = FleetState { problem, ..FleetState::default() };
+    let facts = of_fleet(StatusFacts::default(), &own_fleet(&[]), &fleet);
+    assert_eq!(conditions(&facts.object), "Programmed=False/NoResources");
+    assert!(facts.object.conditions[0].message.starts_with("SES6902: "));
+}
+
 #[test]
 fn a_gateway_is_not_programmed_before_a_proxy_of_its_own_is_ready() {
     let mut world = World::default();
@@ -156,7 +166,7 @@ fn a_port_of_another_is_said() {
     let translation = world.translate(kind::GATEWAY, "web").unwrap();
     let of = |lost: &[&str]| {
         let facts = translation.facts.as_ref().unwrap();
-        let said = complete(facts, None, |name| Outside { attached: 0, has_port: !lost.contains(&name) });
+        let said = complete(facts, Some(0), |name| Outside { attached: 0, has_port: !lost.contains(&name) });
         [conditions(&said.object), of_listener(&said, 1)]
     };
     let lost = "Accepted=False/PortUnavailable ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=False/Invalid";
@@ -379,4 +389,66 @@ fn tls_listeners_with_names_in_common_say_so() {
     let overlapping =
         [0, 1, 2].map(|at| of_listener(&said, at).contains("OverlappingTLSConfig=True/OverlappingHostnames"));
     assert_eq!(overlapping, [true, true, false]);
+}
+
+/// Whoever reads a condition finds by its code what to do.
+#[test]
+fn a_condition_that_does_not_hold_has_a_code() {
+    let mut world = World::default();
+    let bad = json!({ "tls": { "certificateRefs": [{ "name": "none" }] } });
+    let listeners = json!([
+        listener("a", "ICMP", 80, json!({})),
+        listener("b", "HTTPS", 443, bad),
+        listener("c", "HTTP", 81, json!({ "allowedRoutes": { "kinds": [{ "kind": "TCPRoute" }] } })),
+        listener("d", "HTTP", 82, json!({})),
+        listener("e", "HTTP", 82, json!({})),
+        listener("f", "HTTP", 83, json!({})),
+    ]);
+    world.gateway("web", listeners, json!({ "addresses": [{ "value": "192.0.2.9" }] }));
+    let translation = world.translate(kind::GATEWAY, "web").unwrap();
+    let outside = |name: &str| Outside { attached: 0, has_port: name != "f" };
+    let said = complete(translation.facts.as_ref().unwrap(), Some(0), outside);
+    let mut codes = Vec::new();
+    for entry in &said.lists[0].1 {
+        let lost = |it: &&model::status::Condition| (it.kind == "Conflicted") == (it.status == Truth::True);
+        for condition in entry.scope.conditions.iter().filter(|it| it.reason != "Accepted").filter(lost) {
+            if condition.status == Truth::True && condition.kind != "Conflicted" {
+                continue;
+            }
+            let code = condition.message.split_once(": ").map(|(code, _)| code.to_owned());
+            codes.extend(code.filter(|code| code.starts_with("SES")).ok_or(condition.message.clone()).ok());
+        }
+    }
+    codes.sort();
+    codes.dedup();
+    assert_eq!(codes, ["SES3101", "SES6005", "SES6006", "SES6008", "SES6009", "SES7007"]);
+    let message = |kind: &str| said.object.conditions.iter().find(|it| it.kind == kind).map(|it| it.message.clone());
+    assert!(message("Programmed").is_some_and(|text| text.starts_with("SES6002: ")), "{:?}", message("Programmed"));
+}
+
+/// What is switched off is not claimed: neither as a kind that may attach nor as a feature.
+#[test]
+fn a_kind_that_is_switched_off_is_not_claimed() {
+    let mut world = World::default();
+    world.settings.disabled = vec![kind::GRPC_ROUTE, kind::TLS_ROUTE];
+    let passthrough = json!({ "tls": { "mode": "Passthrough" } });
+    let asked = json!({ "allowedRoutes": { "kinds": [{ "kind": "GRPCRoute" }, { "kind": "HTTPRoute" }] } });
+    let listeners = json!([
+        listener("http", "HTTP", 80, json!({})),
+        listener("tls", "TLS", 443, passthrough),
+        listener("asked", "HTTP", 81, asked),
+    ]);
+    world.gateway("web", listeners, json!({}));
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    let kinds = |at: usize| {
+        let (_, value) = said.lists[0].1[at].scope.values.iter().find(|(field, _)| *field == "supportedKinds").unwrap();
+        format!("{value:?}")
+    };
+    assert!(kinds(0).contains("HTTPRoute") && !kinds(0).contains("GRPCRoute"), "{}", kinds(0));
+    assert!(!kinds(1).contains("TLSRoute"), "{}", kinds(1));
+    assert!(of_listener(&said, 2).contains("ResolvedRefs=False/InvalidRouteKinds"), "{}", of_listener(&said, 2));
+    let class = facts(&mut world, kind::GATEWAY_CLASS, "sesame", true);
+    let features = format!("{:?}", class.object.values);
+    assert!(features.contains("TCPRoute") && features.contains("HTTPRouteCORS"), "{features}");
+    assert!(!features.contains("TLSRoute") && !features.contains("GRPCRoute"), "{features}");
 }

@@ -8,7 +8,7 @@ use crate::{
         tls::{self, ListenerTls},
     },
     listener_set, listeners,
-    tls_policy::TargetSection,
+    tls_policy::InEffect,
 };
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object,
@@ -223,8 +223,8 @@ impl GatewayView for World {
         self.find(kind::NAMESPACE, "", name)
     }
 
-    fn policy_in_effect(&mut self, _: &ObjectRef, _: &TargetSection) -> Option<ObjectRef> {
-        None
+    fn policies_in_effect(&mut self, _: &ObjectRef) -> InEffect {
+        InEffect::default()
     }
 
     fn tls_policy(&mut self, _: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {

@@ -8,6 +8,13 @@ use model::{
 };
 use std::collections::BTreeSet;
 
+/// How many bytes of text a condition has.
+pub(crate) fn text(header: &HeaderCondition) -> usize {
+    let HeaderCondition { name, contains, not_contains, exact, not_exact, regex, .. } = header;
+    let texts = [contains, not_contains, exact, not_exact, regex].into_iter().flatten();
+    name.len() + texts.map(|text| text.len()).sum::<usize>()
+}
+
 /// One condition. Of several operators the first of Contour's order counts, and the others are told.
 pub(crate) fn condition(
     header: &HeaderCondition,

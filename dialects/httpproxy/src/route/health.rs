@@ -8,7 +8,7 @@ use kinds::{
 use model::{
     Code, FieldPath, HeaderValue,
     cluster::{HealthCheck, Probe},
-    route::PathAndQuery,
+    route::{HeaderChanges, PathAndQuery},
 };
 use std::time::Duration;
 
@@ -39,6 +39,7 @@ pub(crate) fn policy(
         path: PathAndQuery::parse(&policy.path).map_err(|error| no("path", error.to_string()))?,
         host: HeaderValue::parse(host).map_err(|error| no("host", error.to_string()))?,
         statuses,
+        headers: HeaderChanges::default(),
     };
     let numbers = [policy.interval_seconds, policy.timeout_seconds];
     let counts = [policy.unhealthy_threshold_count, policy.healthy_threshold_count];

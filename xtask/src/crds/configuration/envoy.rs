@@ -1,4 +1,4 @@
-//! What proxies are told: listeners, clusters, timeouts, logs.
+//! Settings of proxies: listeners, clusters, timeouts, logs.
 
 use super::{
     super::schema::{Field, Schema, choice, flag, list, number, object, opt, text, texts},
@@ -12,10 +12,13 @@ fn count(about: &str) -> Schema {
 
 pub fn envoy() -> Schema {
     object(
-        "What proxies are told.",
+        "Settings of Envoy.",
         [
             opt("listener", listener()),
-            opt("service", reference("The Service of the proxies: its addresses stand in status.")),
+            opt(
+                "service",
+                reference("The Service of the proxies: its addresses are published in the status of objects."),
+            ),
             opt("http", data_listener("The HTTP listener.")),
             opt("https", data_listener("The HTTPS listener.")),
             opt("health", object("Where probes are answered.", bind())),
@@ -63,7 +66,7 @@ fn listener() -> Schema {
     );
     let algorithm = choice("How responses are compressed.", &["gzip", "brotli", "zstd", "disabled"]);
     object(
-        "What holds for connections and requests of clients.",
+        "Settings of downstream connections and requests.",
         [
             opt("useProxyProtocol", flag("Connections begin with the PROXY protocol.")),
             opt("compression", object("Compression of responses.", [opt("algorithm", algorithm)])),
@@ -130,7 +133,7 @@ fn cluster() -> Schema {
         ],
     );
     object(
-        "What holds for backends.",
+        "Settings of upstream connections.",
         [
             opt("dnsLookupFamily", text("auto, v4, v6 or all.")),
             opt("maxRequestsPerConnection", count("Requests of a connection.")),

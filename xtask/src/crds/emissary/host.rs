@@ -49,7 +49,7 @@ fn spec() -> Schema {
     let acme = object(
         "Who issues the certificate; Sesame leaves that to cert-manager.",
         [
-            opt("authority", text("URL of the ACME server; `none` for nobody.")),
+            opt("authority", text("URL of the ACME server; `none` for no ACME.")),
             opt("email", text("Email address of the account.")),
             opt("privateKeySecret", reference("Secret with the key of the account.")),
             opt("registration", text("Registration of the account.")),

@@ -214,7 +214,7 @@ fn health_checks() -> Schema {
             opt("authority", text("Authority of the request.")),
         ],
     );
-    let request = object("What an endpoint is asked: one of http and grpc.", [opt("http", http), opt("grpc", grpc)]);
+    let request = object("Protocol of the health check: one of http and grpc.", [opt("http", http), opt("grpc", grpc)]);
     let check = object(
         "A health check.",
         [
@@ -252,7 +252,7 @@ fn policies() -> Vec<crate::crds::schema::Field> {
     vec![
         opt("retry_policy", retries),
         opt("bypass_auth", flag("Requests are not sent to the AuthService.")),
-        opt("auth_context_extensions", texts("What the AuthService is told besides the request.")),
+        opt("auth_context_extensions", texts("Context extensions sent to the AuthService with each request.")),
         opt("labels", labels()),
         opt("docs", docs),
         opt("modules", list("Settings of other Modules; no effect.", open(""))),
@@ -266,7 +266,7 @@ fn policies() -> Vec<crate::crds::schema::Field> {
 fn labels() -> Schema {
     let named = |name: &str, about: &str| object(about, [req("key", choice("Name of the part.", &[name]))]);
     let header = object(
-        "A header of the request; without it the label is not asked about.",
+        "A header of the request; requests without it have no such label.",
         [
             req("key", text("Key of the part.")),
             req("header_name", text("Name of the header.")),

@@ -5,7 +5,7 @@ use crate::crds::schema::{object, open, opt, req};
 
 /// Module.
 pub fn kind() -> EmissaryKind {
-    let config = open("Settings by name; those of the Module `ambassador` hold for the whole instance.");
+    let config = open("Settings by name; those of the Module `ambassador` apply to the whole instance.");
     EmissaryKind {
         kind: "Module",
         plural: "modules",

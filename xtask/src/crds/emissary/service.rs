@@ -21,11 +21,11 @@ pub fn auth() -> EmissaryKind {
         ],
     );
     let status = object(
-        "Status of requests where the service cannot be asked.",
+        "Status code of the response if the service is unavailable.",
         [opt("code", number("The status; 403 if not set."))],
     );
     let spec = object(
-        "The service, and what it is asked.",
+        "The service and its requests.",
         [
             opt("ambassador_id", ids()),
             req("auth_service", text("Service, such as `auth.shop:3000`.")),
@@ -41,13 +41,13 @@ pub fn auth() -> EmissaryKind {
             opt("allow_request_body", flag("The service is sent the first 4096 bytes of the body.")),
             opt("include_body", body),
             opt("status_on_error", status),
-            opt("failure_mode_allow", flag("Requests pass where the service cannot be asked.")),
+            opt("failure_mode_allow", flag("Allow requests if the service is unavailable.")),
             opt("add_linkerd_headers", flag("Requests to the service carry l5d-dst-override.")),
             opt("circuit_breakers", super::circuit_breakers()),
             opt("stats_name", text("Name of the service in statistics.")),
         ],
     );
-    kind("AuthService", "authservices", "AuthService is asked whether requests may pass.", spec)
+    kind("AuthService", "authservices", "AuthService configures an external authorization service.", spec)
 }
 
 /// RateLimitService.
@@ -60,7 +60,7 @@ pub fn rate_limit() -> EmissaryKind {
         )],
     );
     let spec = object(
-        "The service, and how it is asked.",
+        "The service and its protocol.",
         [
             opt("ambassador_id", ids()),
             req("service", text("Service, such as `ratelimit.shop:8081`.")),
@@ -69,17 +69,12 @@ pub fn rate_limit() -> EmissaryKind {
             opt("v2ExplicitTLS", explicit_tls()),
             opt("protocol_version", protocol_version()),
             opt("timeout_ms", number("Milliseconds that an answer may take; 20 if not set.")),
-            opt("failure_mode_deny", flag("Requests are refused where the service cannot be asked.")),
+            opt("failure_mode_deny", flag("Deny requests if the service is unavailable.")),
             opt("grpc", grpc),
             opt("stats_name", text("Name of the service in statistics.")),
         ],
     );
-    kind(
-        "RateLimitService",
-        "ratelimitservices",
-        "RateLimitService is asked whether there are too many requests.",
-        spec,
-    )
+    kind("RateLimitService", "ratelimitservices", "RateLimitService configures a global rate limit service.", spec)
 }
 
 /// LogService.

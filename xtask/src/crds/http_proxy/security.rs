@@ -27,7 +27,7 @@ pub fn ip_filter() -> Schema {
 /// How the authorization server is asked.
 pub fn auth_policy() -> Schema {
     object(
-        "Whether and how the authorization server is asked.",
+        "Whether requests are authorized, and with which context.",
         [
             opt("disabled", flag("Do not ask the authorization server.")),
             opt(

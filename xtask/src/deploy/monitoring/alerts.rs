@@ -59,7 +59,7 @@ alerts! {
         SesameConfigurationRefused warning "5m"
             "sesame_configuration_valid == 0"
             "Controller {{ $labels.pod }} refuses its configuration"
-            "The one before stays in effect. The log says which key is wrong (SES1027).";
+            "The previous configuration stays in effect. The log names the key that is wrong (SES1027).";
         SesameBuildSlow warning "10m"
             "histogram_quantile(0.99, sum by (namespace, le) (rate(sesame_build_seconds_bucket[10m]))) > 1"
             "Changes take {{ $value | humanizeDuration }} to be published (p99)"
@@ -73,11 +73,11 @@ alerts! {
         SesameProxyRejects critical "1m"
             "sum by (namespace, fleet) (sesame_proxies{state=\"rejected\"}) > 0"
             "{{ $value }} proxies of fleet {{ $labels.fleet }} reject resources"
-            "They keep the last version that they accepted; the object that the resource is of has an error in its status. `sesame status` has the words of Envoy.";
+            "They keep the last version that they accepted; the object that the resource comes from has an error in its status. `sesame status` shows Envoy's error message.";
         SesameNacks warning "0m"
             "sum by (namespace, type) (increase(sesame_xds_nacks_total[10m])) > 0"
             "Proxies rejected {{ $labels.type }} responses"
-            "Sesame finds the resource that is the cause, withholds it and tells its object. The log and `sesame status` have the words of Envoy.";
+            "Sesame finds the resource that is the cause, withholds it and reports an error in the status of its object. The log and `sesame status` show Envoy's error message.";
         SesameProxyStuck critical "5m"
             "sum by (namespace, fleet) (sesame_proxies{state=\"stuck\"}) > 0"
             "{{ $value }} proxies of fleet {{ $labels.fleet }} do not acknowledge their configuration"
@@ -91,7 +91,7 @@ alerts! {
         SesameCertificateExpires warning "1h"
             "min without (pod, instance, endpoint, container) (sesame_certificate_expiry_timestamp_seconds) - time() < 7 * 86400"
             "The certificate in Secret {{ $labels.secret }} expires in {{ $value | humanizeDuration }}"
-            "Whoever renews it has not. `sesame certs` lists the hosts that use it.";
+            "It has not been renewed. Check the issuer, such as cert-manager; `sesame certs` lists the hosts that use it.";
         SesameXdsCertificateExpires critical "1h"
             "min by (namespace, certificate) (sesame_xds_certificate_expiry_timestamp_seconds) - time() < 7 * 86400"
             "The {{ $labels.certificate }} certificate of xDS expires in {{ $value | humanizeDuration }}"

@@ -29,20 +29,20 @@ impl Bundle {
         self.files.push((name.into(), text.into()));
     }
 
-    /// Notes that a file could not be had, and says so.
+    /// Records that a file could not be collected, and prints it.
     pub fn failed(&mut self, name: &str, error: &Error) {
         eprintln!("{name} is missing: {error:#}");
         self.failures.push((name.to_owned(), format!("{error:#}")));
     }
 
-    /// Whether anything could not be had.
+    /// Whether anything could not be collected.
     pub fn has_failures(&self) -> bool {
         !self.failures.is_empty()
     }
 
-    /// The first thing that could not be had.
+    /// The first failure.
     pub fn first_failure(&self) -> Error {
-        let words = self.failures.first().map_or("nobody answers", |(_, words)| words);
+        let words = self.failures.first().map_or("no answer", |(_, words)| words);
         crate::problem::Problem::of(Code::ControllerNotFound, words.to_owned())
     }
 

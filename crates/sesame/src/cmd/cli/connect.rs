@@ -45,19 +45,19 @@ pub async fn connect(address: &str, files: Option<Files<'_>>) -> Result<Channel>
         match endpoint.connect().await {
             Ok(channel) => return Ok(channel),
             Err(error) => {
-                let refusal = Refusal::of(&error);
+                let refusal = HandshakeFailure::of(&error);
                 let what = match refusal {
-                    Refusal::Plaintext => {
+                    HandshakeFailure::Plaintext => {
                         format!(
                             "{}: the server does not use TLS; leave out --cafile, --cert-file and --key-file",
                             cannot(address)
                         )
                     }
-                    Refusal::WrongName | Refusal::Other => cannot(address),
+                    HandshakeFailure::WrongName | HandshakeFailure::Other => cannot(address),
                 };
                 failure =
                     Err::<(), Error>(error.into()).coded(Code::ConnectionFailed, || what).expect_err("it was an error");
-                if refusal != Refusal::WrongName {
+                if refusal != HandshakeFailure::WrongName {
                     break;
                 }
             }
@@ -85,7 +85,7 @@ async fn wants_tls(address: &str) -> bool {
 
 /// Why there is no TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum HandshakeFailure {
     /// The server's certificate was good but for its name.
     WrongName,
     /// The server does not speak TLS.
@@ -94,7 +94,7 @@ enum Refusal {
     Other,
 }
 
-impl Refusal {
+impl HandshakeFailure {
     fn of(error: &tonic::transport::Error) -> Self {
         let mut cause = std::error::Error::source(error);
         while let Some(error) = cause {
@@ -106,14 +106,14 @@ impl Refusal {
             use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
             match tls {
                 Some(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
-                    return Refusal::WrongName;
+                    return HandshakeFailure::WrongName;
                 }
-                Some(rustls::Error::InvalidMessage(_)) => return Refusal::Plaintext,
-                Some(_) => return Refusal::Other,
+                Some(rustls::Error::InvalidMessage(_)) => return HandshakeFailure::Plaintext,
+                Some(_) => return HandshakeFailure::Other,
                 None => cause = error.source(),
             }
         }
-        Refusal::Other
+        HandshakeFailure::Other
     }
 }
 

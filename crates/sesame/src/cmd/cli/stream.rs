@@ -8,7 +8,7 @@ use envoy_api::envoy::config::core::v3::Node;
 use envoy_api::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use envoy_api::google::rpc::Status as Refusal;
+use envoy_api::google::rpc::Status as RpcStatus;
 use http::uri::PathAndQuery;
 use model::Code;
 use tokio::sync::mpsc;
@@ -38,8 +38,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    fn verdict(&self) -> Option<Refusal> {
-        let refusal = || Refusal {
+    fn verdict(&self) -> Option<RpcStatus> {
+        let refusal = || RpcStatus {
             code: INVALID_ARGUMENT,
             message: "refused by sesame cli --nack".to_owned(),
             ..Default::default()

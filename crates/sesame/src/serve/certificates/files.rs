@@ -113,6 +113,13 @@ mod tests {
         let mixed = Pair { certificate: two.server.certificate.clone(), key: one.server.key.clone() };
         assert!(!files.take(&mixed, &two.ca));
         assert!(!files.take(&two.server, "no PEM"));
+        // One that has expired.
+        let (lifetime, now) = (Duration::from_secs(3600), SystemTime::now() - Duration::from_secs(7200));
+        let request = Request { namespace: "n".to_owned(), fleet: None, lifetime, now };
+        let old = Certificates::issue(&request).unwrap();
+        assert!(!files.take(&old.server, &old.ca));
+        // An Envoy's: it has not the names of a server.
+        assert!(!files.take(&two.envoy, &two.ca));
         let key = std::fs::read_to_string(issuing.files().key).unwrap();
         assert_eq!(key, one.server.key);
         assert!(files.take(&two.server, &format!("{}{}", two.ca, one.ca)));

@@ -49,7 +49,7 @@ pub async fn ask(server: &Server, port: u16) -> Vec<CertificateHolders> {
     let asking = clients.into_iter().map(|(node, address)| async move {
         let expiries = match address {
             Some(address) => expiries(SocketAddr::new(address, port)).await.unwrap_or_else(|error| {
-                debug!(node, %address, "does not say which certificates it has: {error:#}");
+                debug!(node, %address, "cannot read which certificates the proxy has: {error:#}");
                 (None, None)
             }),
             None => (None, None),

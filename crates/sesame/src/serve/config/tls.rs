@@ -2,31 +2,8 @@
 
 use super::value::{Wrong, list, text, word};
 use kinds::Node;
-use model::tls::TlsVersion;
+use model::tls::{CIPHER_SUITES, CURVES, TlsVersion};
 use std::sync::Arc;
-
-/// What TLS 1.2 may be told to use; a group in brackets is chosen from by the client.
-const CIPHERS: [&str; 16] = [
-    "[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]",
-    "[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]",
-    "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "ECDHE-RSA-AES128-GCM-SHA256",
-    "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "ECDHE-RSA-CHACHA20-POLY1305",
-    "ECDHE-ECDSA-AES128-SHA",
-    "ECDHE-RSA-AES128-SHA",
-    "AES128-GCM-SHA256",
-    "AES128-SHA",
-    "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "ECDHE-RSA-AES256-GCM-SHA384",
-    "ECDHE-ECDSA-AES256-SHA",
-    "ECDHE-RSA-AES256-SHA",
-    "AES256-GCM-SHA384",
-    "AES256-SHA",
-];
-
-/// The curves of key exchange.
-const CURVES: [&str; 5] = ["X25519", "P-256", "P-384", "P-521", "X25519MLKEM768"];
 
 /// A protocol version.
 pub fn version(node: &Node<'_>) -> Result<TlsVersion, Wrong> {
@@ -38,7 +15,7 @@ pub fn ciphers(node: &Node<'_>, usual: &[&str]) -> Result<Vec<Arc<str>>, Wrong> 
     let named = list(node, |item| {
         let name = text(item)?;
         let name = name.trim();
-        let is_known = CIPHERS.contains(&name);
+        let is_known = CIPHER_SUITES.contains(&name);
         if is_known {
             Ok(Arc::from(name))
         } else {

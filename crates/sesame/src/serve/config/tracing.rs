@@ -66,7 +66,7 @@ pub const TRACING: &[Row] = rows! {
     works("tracing.randomSampling" = "tracing.randomSampling", PERCENTAGE, "100", "percentage of all other requests traced, in steps of 0.01", |c, n| { let (percent, rounded) = percentage(n)?; c.warnings.extend(rounded.map(|why| warning("tracing.randomSampling", &why))); c.tracing.settings.random = percent });
     works("tracing.maxPathTagLength" = "tracing.maxPathTagLength", "a number", "256", "maximum length of the path in the tag `http.url`, in bytes", |c, n| c.tracing.settings.max_path = whole(n, 0, LONGEST_PATH)?);
     works("tracing.includePodDetail" = "tracing.includePodDetail", BOOLEAN, "true", "add the tags `podName` and `podNamespace`, from the variables HOSTNAME and CONTOUR_NAMESPACE of Envoy's container", |c, n| c.tracing.pod_detail = boolean(n)?);
-    works("tracing.customTags" = "tracing.customTags", TAGS, "[]", "additional tags of spans; one named as a tag of the pod stands in its place", |c, n| c.tracing.settings.tags = tags(n)?);
+    works("tracing.customTags" = "tracing.customTags", TAGS, "[]", "additional tags of spans; one named as a tag of the pod replaces it", |c, n| c.tracing.settings.tags = tags(n)?);
 };
 
 fn warning(key: &str, why: &str) -> (Code, String) {

@@ -58,7 +58,7 @@ pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<Config
         Err(problems) => problems,
     };
     for problem in &problems {
-        error!("ContourConfiguration {namespace}/{name}: {problem} ({})", problem.code.help());
+        error!(code = %problem.code, "ContourConfiguration {namespace}/{name}: {problem} ({})", problem.code.help());
     }
     let why = format!("ContourConfiguration {namespace}/{name} has errors: {}", problems.len());
     Err(crate::problem::Problem::of(Code::ConfigValue, why))

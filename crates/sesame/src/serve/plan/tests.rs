@@ -9,7 +9,7 @@ use model::listener::{
 };
 use model::tls::TlsVersion;
 use model::{ObjectRef, Timeout};
-use pipeline::settings::Packing;
+use pipeline::settings::{Packing, Scripts};
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,6 +57,7 @@ macro_rules! of_fleets {
 }
 
 mod keys;
+mod poison;
 mod tracing;
 
 fn after(seconds: u64) -> Timeout {
@@ -183,7 +184,8 @@ const FLAGS: &[(&[&str], Check)] = &[
     }),
     (&["--namespace=edge"], |p| *p.pipeline.emissary.namespace == *"edge"),
     (&["--emissary-cross-namespace"], |p| p.pipeline.emissary.cross_namespace),
-    (&["--emissary-lua=ignore"], |p| p.pipeline.emissary.ignore_scripts),
+    (&["--emissary-lua=ignore"], |p| p.pipeline.emissary.scripts == Scripts::Ignore),
+    (&["--emissary-lua=run"], |p| p.pipeline.fleet().http_settings.runs_scripts),
     (&["--emissary-ingress-class"], |p| p.pipeline.ingress.emissary_class),
     (&["--disable-fleets"], |p| p.fleets.is_none() && !p.pipeline.gateway.own_fleets),
     (&["--envoy-image=e"], of_fleets!(|fleets| fleets.envoy_image == "e")),
@@ -205,8 +207,9 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--accesslog-format=json"], both!(|http| matches!(http.access_log.format, AccessLogFormat::Json(_)))),
     (&["--packing=plain"], |p| p.pipeline.packing == Packing::Plain),
     (&["--foreign-protection=refuse"], |p| {
-        [p.pipeline.ingress.foreign_protection, p.pipeline.http_proxy.foreign_protection]
-            == [pipeline::settings::ForeignProtection::Refuse; 2]
+        let of = &p.pipeline;
+        [of.ingress.foreign_protection, of.http_proxy.foreign_protection, of.emissary.foreign_protection]
+            == [pipeline::settings::ForeignProtection::Refuse; 3]
     }),
     (&["--certificates=per-chain"], |p| p.pipeline.resolver().is_none()),
     (&["--self-check"], |p| p.self_check),
@@ -275,6 +278,8 @@ fn every_flag_of_contour_is_there() {
         plan(&[], "").source.kinds.iter().filter(|kind| !read.contains(kind)).map(|kind| kind.name()).collect();
     let all = ["ExtensionService", "ExtensionService", "GRPCRoute", "TLSRoute", "TCPRoute", "BackendTLSPolicy"];
     assert_eq!(ignored, all);
+    let disabled = plan(&line, "").pipeline.gateway.disabled;
+    assert_eq!(disabled.iter().map(|kind| kind.name()).collect::<Vec<_>>(), all, "Gateways and classes know of it");
     assert!(plan(&line, "").warnings.is_empty());
 }
 

@@ -32,7 +32,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 const LASTING: Duration = Duration::from_secs(60);
 
 /// What there is to know of a fleet.
-pub enum News {
+pub enum FleetUpdate {
     /// Versions of which its proxies have answered something new; none for those that they have not acknowledged.
     Answers(Vec<(Version, Option<ProxyState>)>),
     /// Something was published to it.
@@ -41,8 +41,8 @@ pub enum News {
     Proxies(FleetProxies),
 }
 
-/// A fleet that is asked.
-struct Asked {
+/// A fleet whose acknowledgements are watched.
+struct WatchedFleet {
     published: Arc<Snapshot>,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     questions: UnboundedSender<Vec<Question>>,
@@ -53,9 +53,9 @@ struct Asked {
 pub struct Asking {
     server: Server,
     replicas: Replicas,
-    fleets: BTreeMap<FleetId, Asked>,
-    sender: UnboundedSender<(FleetId, News)>,
-    receiver: UnboundedReceiver<(FleetId, News)>,
+    fleets: BTreeMap<FleetId, WatchedFleet>,
+    sender: UnboundedSender<(FleetId, FleetUpdate)>,
+    receiver: UnboundedReceiver<(FleetId, FleetUpdate)>,
 }
 
 impl Asking {
@@ -77,7 +77,7 @@ impl Asking {
             let (questions, asked) = mpsc::unbounded_channel();
             let (reports, changes) = (self.replicas.ack_reports(name), snapshots.clone());
             let task = tokio::spawn(run(fleet.clone(), reports, changes, asked, self.sender.clone()));
-            let asked = Asked { published, snapshots, questions, _task: AbortOnDropHandle::new(task) };
+            let asked = WatchedFleet { published, snapshots, questions, _task: AbortOnDropHandle::new(task) };
             self.fleets.insert(fleet, asked);
         }
     }
@@ -120,7 +120,7 @@ impl Asking {
     }
 
     /// The next news.
-    pub async fn next(&mut self) -> (FleetId, News) {
+    pub async fn next(&mut self) -> (FleetId, FleetUpdate) {
         match self.receiver.recv().await {
             Some(news) => news,
             // There is a sender here.
@@ -134,7 +134,7 @@ async fn run(
     mut reports: AckReports,
     mut snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     mut questions: UnboundedReceiver<Vec<Question>>,
-    news: UnboundedSender<(FleetId, News)>,
+    news: UnboundedSender<(FleetId, FleetUpdate)>,
 ) {
     let anybody = anybody();
     reports.ask(anybody.clone());
@@ -156,15 +156,15 @@ async fn run(
                         new.push((version, state));
                     }
                 }
-                News::Answers(new)
+                FleetUpdate::Answers(new)
             }
             changed = snapshots.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                News::Published
+                FleetUpdate::Published
             }
-            connected = connection.next() => News::Proxies(connected),
+            connected = connection.next() => FleetUpdate::Proxies(connected),
         };
         if news.send((fleet.clone(), new)).is_err() {
             return;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use model::status::{ProxyCounts, ProxyRefusal, ProxyState};
 use model::{FleetId, ObjectRef};
-use pipeline::ObjectResource;
+use pipeline::{ObjectResource, ServedObject};
 use status::Programmed;
 use xds::{Kind, Name, Version};
 
@@ -46,7 +46,7 @@ type Key = (FleetId, Kind, Name);
 /// An object that is served.
 struct Object {
     batch: u64,
-    resources: Arc<Vec<ObjectResource>>,
+    resources: Arc<ServedObject>,
     /// Whether its resources are followed: not when proxies have acknowledged all of them.
     is_followed: bool,
     /// The resource in whose list it is.
@@ -91,7 +91,7 @@ impl Awaited {
         &mut self,
         object: ObjectRef,
         batch: u64,
-        resources: Option<Arc<Vec<ObjectResource>>>,
+        resources: Option<Arc<ServedObject>>,
         published: impl Fn(&FleetId, Kind, &str) -> Option<u64>,
     ) {
         let before = self.objects.remove(&object);
@@ -101,7 +101,7 @@ impl Awaited {
             self.objects.insert(object.clone(), of);
             if self.is_asking {
                 self.follow(&object, &published);
-                self.tell_absence(&object);
+                self.report_absence(&object);
                 self.wait(&object);
             }
         }
@@ -158,9 +158,9 @@ impl Awaited {
             let Some(of) = self.objects.get(&object) else { continue };
             let (is_followed, is_absent) = (of.is_followed, matches!(of.told, Some(ProxyState::NoProxies { .. })));
             if proxies != FleetProxies::Present {
-                self.tell_absence(&object);
+                self.report_absence(&object);
             } else if is_absent {
-                self.tell(&object, ProxyState::Waiting);
+                self.report(&object, ProxyState::Waiting);
             }
             if !is_followed {
                 self.follow(&object, &published);
@@ -229,15 +229,15 @@ impl Awaited {
     }
 
     /// Says of an object that a fleet that serves it has no proxies, if that is so.
-    fn tell_absence(&mut self, object: &ObjectRef) {
+    fn report_absence(&mut self, object: &ObjectRef) {
         let Some(of) = self.objects.get(object).filter(|_| !self.absent.is_empty()) else { return };
         let absent = of.resources.iter().filter_map(|part| self.absent.get(&part.fleet).copied());
         if let Some(is_lasting) = absent.max() {
-            self.tell(object, ProxyState::NoProxies { is_lasting });
+            self.report(object, ProxyState::NoProxies { is_lasting });
         }
     }
 
-    fn tell(&mut self, object: &ObjectRef, state: ProxyState) {
+    fn report(&mut self, object: &ObjectRef, state: ProxyState) {
         let Some(of) = self.objects.get_mut(object) else { return };
         if of.told.as_ref() != Some(&state) {
             of.told = Some(state.clone());
@@ -292,7 +292,7 @@ impl Awaited {
             let resources = of.resources.clone();
             self.unfollow(&resources);
         }
-        self.tell(object, ProxyState::Acknowledged { counts, refusal });
+        self.report(object, ProxyState::Acknowledged { counts, refusal });
     }
 
     /// Forgets the resources that only this object waited for.

@@ -48,9 +48,9 @@ impl Follower {
         let told = notes.len();
         self.note(notes);
         for (names, was_faulty) in self.known.end() {
-            self.tell_gone(names, was_faulty, &mut update);
+            self.push_gone(names, was_faulty, &mut update);
         }
-        debug!(target = %self.target, objects = self.known.len(), told, took = ?begun.elapsed(), "listed");
+        debug!(resource = %self.target, objects = self.known.len(), told, took = ?begun.elapsed(), "listed");
         self.presence = Presence::There;
         self.is_paged = true;
         if self.failed_watches == 0 {
@@ -59,7 +59,8 @@ impl Follower {
         if std::mem::take(&mut self.was_silent) {
             self.stalled(told > 0 || update != Update::default()).await?;
         }
-        self.tell(update).await?;
+        self.send(update).await?;
+        self.api.connection.connection.listed(&self.target.to_string());
         self.feeder.synced();
         Ok(version)
     }
@@ -69,14 +70,15 @@ impl Follower {
         let mut update = Update::default();
         self.known.begin();
         for (names, was_faulty) in self.known.end() {
-            self.tell_gone(names, was_faulty, &mut update);
+            self.push_gone(names, was_faulty, &mut update);
         }
-        self.tell(update).await?;
+        self.send(update).await?;
+        self.api.connection.connection.listed(&self.target.to_string());
         self.feeder.synced();
         Ok(())
     }
 
-    pub(super) async fn tell(&self, update: Update) -> Result<(), Closed> {
+    pub(super) async fn send(&self, update: Update) -> Result<(), Closed> {
         match update == Update::default() {
             true => Ok(()),
             false => self.feeder.send(update).await,
@@ -99,13 +101,13 @@ impl Follower {
             self.well().await?;
         }
         let mut is_proven = self.failed_watches == 0;
-        trace!(target = %self.target, version, "watching");
+        trace!(resource = %self.target, version, "watching");
         let mut large = LargeEvents::default();
         loop {
             let next = tokio::select! {
                 biased;
                 read = large.next() => {
-                    self.tell_large(read, &mut large).await?;
+                    self.send_large(read, &mut large).await?;
                     continue;
                 }
                 next = timeout(self.api.timing.silence, lines.next()) => next,
@@ -120,12 +122,12 @@ impl Follower {
                 () = self.feeder.closed() => return Err(Stop::Closed),
             };
             let Ok(next) = next else {
-                self.tell_all(&mut large).await?;
+                self.send_all(&mut large).await?;
                 return Err(Failure::Silent.into());
             };
-            let Some(lines) = self.or_tell_all(next.map_err(Failure::Unreachable), &mut large).await? else {
-                self.tell_all(&mut large).await?;
-                debug!(target = %self.target, lasted = ?begun.elapsed(), "the watch ended");
+            let Some(lines) = self.or_send_all(next.map_err(Failure::Unreachable), &mut large).await? else {
+                self.send_all(&mut large).await?;
+                debug!(resource = %self.target, lasted = ?begun.elapsed(), "the watch ended");
                 let is_worth_it = !is_silent || begun.elapsed() >= WORTH_IT;
                 return if is_worth_it { Ok(()) } else { Err(Failure::Ended.into()) };
             };
@@ -150,9 +152,9 @@ impl Follower {
                     }
                 }
             }
-            self.tell(update).await?;
+            self.send(update).await?;
             self.failed_in_stream |= matches!(&ended, Err(failure) if !matches!(failure, Failure::Expired(_)));
-            self.or_tell_all(ended, &mut large).await?;
+            self.or_send_all(ended, &mut large).await?;
         }
     }
 
@@ -168,8 +170,8 @@ impl Follower {
         }
         let Some(Opening { metadata, .. }) = Opening::of(line) else {
             // Without a beginning that can be read, nobody knows which object it is about.
-            self.tell(std::mem::take(update)).await?;
-            self.tell_all(large).await?;
+            self.send(std::mem::take(update)).await?;
+            self.send_all(large).await?;
             return Ok(None);
         };
         if metadata.resource_version.is_empty() {
@@ -181,33 +183,33 @@ impl Follower {
                 Turn::Now => return Ok(None),
                 Turn::Waits => return Ok(Some(metadata.resource_version.into_owned())),
                 Turn::Full => {
-                    self.tell(std::mem::take(update)).await?;
+                    self.send(std::mem::take(update)).await?;
                     let read = large.next().await;
-                    self.tell_large(read, large).await?;
+                    self.send_large(read, large).await?;
                 }
             }
         }
     }
 
     /// What went wrong, after all that came before it is told.
-    async fn or_tell_all<T>(&mut self, found: Result<T, Failure>, large: &mut LargeEvents) -> Result<T, Stop> {
+    async fn or_send_all<T>(&mut self, found: Result<T, Failure>, large: &mut LargeEvents) -> Result<T, Stop> {
         if found.is_err() {
-            self.tell_all(large).await?;
+            self.send_all(large).await?;
         }
         Ok(found?)
     }
 
     /// Tells of all events that are being decoded.
-    async fn tell_all(&mut self, large: &mut LargeEvents) -> Result<(), Stop> {
+    async fn send_all(&mut self, large: &mut LargeEvents) -> Result<(), Stop> {
         while !large.is_empty() {
             let read = large.next().await;
-            self.tell_large(read, large).await?;
+            self.send_large(read, large).await?;
         }
         Ok(())
     }
 
     /// Tells of one, and goes on with the event that waited for it.
-    async fn tell_large(
+    async fn send_large(
         &mut self,
         read: Result<(Read, Option<Bytes>), Failure>,
         large: &mut LargeEvents,
@@ -221,7 +223,7 @@ impl Follower {
             let lost = |failure: Failure| Failure::Expired(failure.to_string());
             self.event(&line, &mut update, large).map_err(lost)?;
         }
-        Ok(self.tell(update).await?)
+        Ok(self.send(update).await?)
     }
 
     /// Tells of an event, or begins to decode it; the version that it is of, if it says so.

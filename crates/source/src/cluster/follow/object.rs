@@ -28,7 +28,7 @@ impl Follower {
     /// Adds what is new about an object to an update.
     pub(super) fn see(&mut self, head: &Head<'_>, object: &RawValue, update: &mut Update, notes: &mut Vec<Note>) {
         if head.metadata.name.is_empty() {
-            return warn!(target = %self.target, "the API server sent an object without a name; ignored");
+            return warn!(resource = %self.target, "the API server sent an object without a name; ignored");
         }
         let version = head.version();
         if !self.known.is_news(&head.metadata, version) {
@@ -81,12 +81,12 @@ impl Follower {
     /// Adds that an object is gone to an update.
     pub(super) fn lose(&mut self, head: &HeadMeta<'_>, update: &mut Update) {
         if let Some((names, was_faulty)) = self.known.forget(head) {
-            self.tell_gone(names, was_faulty, update);
+            self.push_gone(names, was_faulty, update);
         }
     }
 
     /// The same, for one that is no longer known.
-    pub(super) fn tell_gone(&self, names: Names, was_faulty: bool, update: &mut Update) {
+    pub(super) fn push_gone(&self, names: Names, was_faulty: bool, update: &mut Update) {
         let key = key(self.target.kind, &names);
         if was_faulty {
             update.problems.insert(Subject::Object(key.clone()), Vec::new());

@@ -59,7 +59,7 @@ impl Pool {
 
 /// What should be.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct Desired {
     pub(super) routes: Routes,
     pub(super) statuses: Vec<Status>,
 }
@@ -78,8 +78,8 @@ pub(super) fn wanted(
     slices: &[Arc<EndpointSlice>],
     pool: &mut Pool,
     nodes: &Nodes,
-) -> Wanted {
-    let mut wanted = Wanted::default();
+) -> Desired {
+    let mut wanted = Desired::default();
     let ours: Vec<&Service> = services.iter().map(Arc::as_ref).filter(|service| is_ours(service)).collect();
     let uids: BTreeSet<String> = ours.iter().filter_map(|service| service.uid()).collect();
     pool.given.retain(|uid, _| uids.contains(uid));
@@ -219,6 +219,6 @@ mod tests {
         right.status = serde_json::from_value(json!({ "loadBalancer": { "ingress": [{ "ip": FIRST }] } })).unwrap();
         assert_eq!(wanted(&[Arc::new(right)], &[], &mut pool(), &nodes()).statuses, []);
         let foreign = service("b", json!({ "loadBalancerClass": "example.test/other" }));
-        assert_eq!(wanted(&[foreign], &[], &mut pool(), &nodes()), Wanted::default());
+        assert_eq!(wanted(&[foreign], &[], &mut pool(), &nodes()), Desired::default());
     }
 }

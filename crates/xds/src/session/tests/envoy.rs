@@ -14,7 +14,7 @@ use crate::resource::{Entry, Ref, Role};
 const REFERRERS: [Kind; 4] = [Kind::Extension, Kind::Route, Kind::ScopedRoute, Kind::Listener];
 
 #[derive(Default)]
-struct Wanted {
+struct Subscribed {
     wildcard: bool,
     names: BTreeSet<Name>,
 }
@@ -22,7 +22,7 @@ struct Wanted {
 pub(super) struct Envoy {
     style: Style,
     pub held: BTreeMap<(Kind, Name), Arc<Entry>>,
-    wanted: BTreeMap<Kind, Wanted>,
+    wanted: BTreeMap<Kind, Subscribed>,
     /// The types that were asked for on this stream.
     opened: BTreeSet<Kind>,
     pub inbox: VecDeque<Response>,

@@ -239,6 +239,42 @@ fn half_a_world_is_not_sent_to_a_client_that_has_none() {
     assert_eq!(bench.settle(), ["srds x y"]);
 }
 
+/// An Envoy that has a scope with routes of its own, and one of a scope that is to name routes that it does not have yet.
+fn to_share() -> Bench {
+    let mut bench = Bench::new(Style::Delta);
+    bench.publish(vec![resource(Kind::ScopedRoute, "x", "own")], &[]);
+    bench.subscribe(Kind::ScopedRoute, &["*"]);
+    assert_eq!(bench.settle(), ["srds x"]);
+    let sharing = |name: &str| resource(Kind::ScopedRoute, name, "shared").refers_to(Kind::Route, "s");
+    bench.publish(vec![resource(Kind::Route, "s", "1"), sharing("new"), sharing("x")], &[]);
+    bench
+}
+
+#[test]
+fn a_scope_keeps_its_routes_until_those_are_there_that_it_is_to_name() {
+    let mut bench = to_share();
+    let scopes = bench.response();
+    assert_eq!(summary(&scopes), "srds new", "a new scope has nothing to keep");
+    bench.ack(&scopes);
+    assert!(bench.responses().is_empty(), "nobody asked for the routes yet");
+    bench.subscribe(Kind::Route, &["s"]);
+    let routes = bench.response();
+    assert_eq!(summary(&routes), "rds s");
+    assert!(bench.responses().is_empty(), "the routes are on their way");
+    bench.ack(&routes);
+    assert_eq!(bench.settle(), ["srds x"]);
+}
+
+#[test]
+fn a_scope_does_not_wait_for_ever_for_routes() {
+    let mut bench = to_share();
+    let scopes = bench.response();
+    bench.ack(&scopes);
+    assert!(bench.responses().is_empty());
+    bench.wait(PATIENCE);
+    assert_eq!(bench.settle(), ["srds x"]);
+}
+
 fn filter(version: &str) -> Resource {
     Resource::new(Kind::Extension, "f", version.to_owned())
 }
@@ -309,4 +345,94 @@ fn a_cluster_is_removed_after_the_calls_of_a_filter_that_names_another_now() {
     assert_eq!(bench.settle(), Vec::<String>::new(), "calls may be under way");
     bench.wait(Duration::from_millis(1));
     assert_eq!(bench.settle(), ["cds -x"]);
+}
+
+/// The certificate of a host, and the listener that lists its name.
+fn listed_host(version: &str) -> Vec<Resource> {
+    let certificate = resource(Kind::Secret, "late.com", "1").refers_to(Kind::Listener, "tls");
+    let certificate = certificate.refers_to(Kind::Secret, "trust").refers_under(Kind::Extension, "slot/late/");
+    vec![
+        certificate,
+        resource(Kind::Secret, "trust", "1"),
+        resource(Kind::Extension, "slot/late/0", "1"),
+        resource(Kind::Listener, "tls", version),
+        resource(Kind::Cluster, "holder", version).refers_to(Kind::Secret, "late.com"),
+    ]
+}
+
+/// An Envoy with a listener whose unlisted names lead to one chain.
+fn with_listener() -> Bench {
+    let mut bench = Bench::new(Style::Delta);
+    let others = resource(Kind::Secret, "first.com", "1");
+    bench.publish(
+        vec![
+            resource(Kind::Listener, "tls", "1"),
+            others,
+            resource(Kind::Extension, "slot/first/0", "1"),
+            resource(Kind::Cluster, "holder", "1"),
+        ],
+        &[],
+    );
+    for kind in [Kind::Cluster, Kind::Listener] {
+        bench.subscribe(kind, &[]);
+    }
+    bench.subscribe(Kind::Extension, &["slot/first/0"]);
+    bench.subscribe(Kind::Secret, &["first.com", "late.com"]);
+    bench.settle();
+    bench
+}
+
+#[test]
+fn the_certificate_of_a_listed_name_comes_after_the_listener_and_its_chain() {
+    let mut bench = with_listener();
+    bench.publish(listed_host("2"), &[]);
+    let listener = bench.response();
+    assert_eq!(summary(&listener), "lds tls");
+    bench.subscribe(Kind::Secret, &["late.com"]);
+    assert_eq!(bench.settle(), ["sds -late.com"], "whoever asks took another chain: the handshake is to end");
+    bench.ack(&listener);
+    assert!(bench.settle().is_empty(), "the chain warms");
+    bench.subscribe(Kind::Extension, &["slot/late/0"]);
+    assert_eq!(bench.settle(), ["ecds slot/late/0"]);
+    bench.subscribe(Kind::Secret, &["trust"]);
+    assert_eq!(bench.settle(), ["sds trust"]);
+    bench.subscribe(Kind::Secret, &["late.com"]);
+    assert_eq!(bench.settle(), ["sds -late.com"], "a question that was on its way");
+    bench.wait(Duration::from_millis(200));
+    assert_eq!(bench.settle(), ["cds holder", "sds late.com"]);
+    bench.publish(vec![resource(Kind::Listener, "tls", "3")], &[]);
+    bench.publish(vec![resource(Kind::Secret, "late.com", "2").refers_to(Kind::Listener, "tls")], &[]);
+    assert_eq!(
+        summaries(&bench.responses()),
+        ["sds late.com", "lds tls"],
+        "one that the client has is renewed at once"
+    );
+}
+
+#[test]
+fn the_certificate_of_a_listed_name_that_nobody_asked_for_comes_with_the_listener() {
+    let mut bench = with_listener();
+    let unsubscribe = vec![Name::from("late.com")];
+    let subscription = Subscription::Delta { subscribe: vec![], unsubscribe, held: Held::default() };
+    bench.request(Request { kind: Kind::Secret, nonce: None, error: None, subscription });
+    bench.subscribe(Kind::Extension, &["slot/late/0"]);
+    bench.subscribe(Kind::Secret, &["trust"]);
+    bench.settle();
+    bench.publish(listed_host("2"), &[]);
+    assert_eq!(bench.settle(), ["sds trust", "ecds slot/late/0", "lds tls", "cds holder"]);
+    bench.wait(Duration::from_millis(1));
+    bench.subscribe(Kind::Secret, &["late.com"]);
+    assert_eq!(bench.settle(), ["sds late.com"]);
+}
+
+#[test]
+fn a_listener_that_is_refused_or_never_warm_holds_up_a_certificate_no_longer_than_others() {
+    let mut bench = with_listener();
+    bench.publish(listed_host("2"), &[]);
+    assert_eq!(bench.settle(), ["lds tls"]);
+    bench.wait(Limits::default().warming_timeout);
+    assert_eq!(bench.settle(), ["cds holder", "sds late.com"]);
+    bench.publish(vec![], &[(Kind::Listener, "tls"), (Kind::Secret, "late.com")]);
+    let sent = bench.settle();
+    assert!(sent.contains(&"lds -tls".to_owned()), "{sent:?}");
 }

@@ -103,7 +103,7 @@ fn requests_of_a_rule_that_cannot_be_used_are_answered_and_the_other_rules_serve
         assert_eq!(backends(served), [("default/app/80".to_owned(), 1)]);
         assert_eq!(parents(&translation)[0], [FINE[0], FINE[1], "PartiallyInvalid=True UnsupportedValue"], "{filters}");
         assert!(
-            message(&translation, "PartiallyInvalid").starts_with("Dropped Rule: spec.rules[0].filters"),
+            message(&translation, "PartiallyInvalid").starts_with("Dropped Rule: SES6024: spec.rules[0].filters"),
             "{filters}"
         );
         // Alone it is a route that is not accepted; its requests are no other route's.

@@ -84,7 +84,7 @@ fn a_match_that_is_wrong_is_dropped_alone() {
         assert_eq!(all(&translation), ["/right/…"], "{wrong}");
         assert_eq!(codes(&translation), [Code::GatewayRouteMatch], "{wrong}");
         let partial = message(&translation, "PartiallyInvalid");
-        assert!(partial.starts_with("Dropped Rule match: spec.rules[0].matches[0]"), "{partial}");
+        assert!(partial.starts_with("Dropped Rule match: SES6023: spec.rules[0].matches[0]"), "{partial}");
         let alone = http(json!([wrong]));
         assert_eq!(parents(&alone)[0][0], "Accepted=False UnsupportedValue", "{wrong}");
         assert!(alone.routes.is_empty() && alone.attached.is_empty(), "{wrong}");

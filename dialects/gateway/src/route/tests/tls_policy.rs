@@ -267,3 +267,26 @@ fn a_target_that_cannot_be_read_closes_the_ports_that_it_may_be_for() {
         assert_eq!(codes(&policy), [Code::GatewayTlsPolicy], "{wrong}");
     }
 }
+
+/// A policy for a port that the Service does not have was written to protect one: ports without a policy are not used.
+#[test]
+fn a_port_that_the_service_does_not_have_is_no_target() {
+    let mut world = world();
+    put(&mut world, "p", 0, Some("htps"), by("a.example.com"));
+    let route = world.http(json!([{ "backendRefs": [backend("app", 80)] }]));
+    assert_eq!(backends(&forward(&route)), [("-".to_owned(), 1)]);
+    assert_eq!(codes(&route), [Code::GatewayTlsPolicyTarget]);
+    let policy = world.translate(kind::BACKEND_TLS_POLICY, "p");
+    assert_eq!(conditions(policy.facts.as_ref().unwrap()), [["Accepted=False TargetNotFound", FINE[1]]]);
+    assert_eq!(codes(&policy), [Code::GatewayTlsPolicyTarget]);
+    put(&mut world, "own", 0, Some("http"), by("own.example.com"));
+    assert_eq!(server_name(&mut world, 80).as_deref(), Some("own.example.com"), "it has a policy of its own");
+    let route = world.http(json!([{ "backendRefs": [backend("app", 81)] }]));
+    assert_eq!(codes(&route), [Code::GatewayTlsPolicyTarget], "the other one has none");
+    put(&mut world, "whole", 0, None, by("whole.example.com"));
+    assert_eq!(server_name(&mut world, 81).as_deref(), Some("whole.example.com"));
+    let spec = json!({ "targetRefs": [{ "group": "", "kind": "Service", "name": "gone" }], "validation": by("a.b") });
+    world.put(kind::BACKEND_TLS_POLICY, json!({ "metadata": { "name": "gone" }, "spec": spec }));
+    let policy = world.translate(kind::BACKEND_TLS_POLICY, "gone");
+    assert_eq!(conditions(policy.facts.as_ref().unwrap())[0][0], "Accepted=False TargetNotFound");
+}

@@ -7,7 +7,7 @@ use crate::{
         tls::{self, ListenerTls},
     },
     listeners, route,
-    tls_policy::{self, TargetSection},
+    tls_policy::{self, InEffect},
 };
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet,
@@ -211,8 +211,8 @@ impl GatewayView for World {
         self.find(&ObjectRef::new(kind::NAMESPACE, "", name))
     }
 
-    fn policy_in_effect(&mut self, service: &ObjectRef, section: &TargetSection) -> Option<ObjectRef> {
-        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>()).remove(section)
+    fn policies_in_effect(&mut self, service: &ObjectRef) -> InEffect {
+        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>())
     }
 
     fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {

@@ -3,6 +3,8 @@
 //! A route's descriptors stand in place of the host's, and those of the host in place of the operator's. The service counts by
 //! whatever it is asked, so that a tenant could use up the limit of another by writing its descriptors: an operator can have the
 //! namespace of the object that wrote them put before the others.
+//!
+//! Each request of a route costs a question with all descriptors, and the service is everybody's: they are limited in number and length.
 
 use crate::{GlobalRateLimits, HttpProxyView, Rejection, Work, condition::headers, route::optional};
 use kinds::{
@@ -17,6 +19,13 @@ use std::sync::Arc;
 
 /// The key of the namespace before the entries of a descriptor.
 const NAMESPACE: &str = "namespace";
+
+/// The most descriptors of a policy.
+const MOST_DESCRIPTORS: usize = 64;
+/// The most entries of a descriptor, and the most headers of an entry.
+const MOST_ENTRIES: usize = 16;
+/// The most text of all descriptors of a policy, in bytes: keys, values, and what headers are compared with.
+const MOST_TEXT: usize = 8 * 1024;
 
 /// What a policy says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +107,11 @@ fn read(
     notes: &mut Vec<Rejection>,
 ) -> Result<Option<GlobalRateLimit>, Rejection> {
     let mut descriptors = Vec::new();
+    let at = field.field("descriptors");
+    most(global.descriptors.len(), MOST_DESCRIPTORS, "descriptors", &at, code)?;
     for (index, descriptor) in global.descriptors.iter().enumerate() {
-        let field = field.field("descriptors").index(index).field("entries");
+        let field = at.index(index).field("entries");
+        most(descriptor.entries.len(), MOST_ENTRIES, "entries", &field, code)?;
         let entries = descriptor.entries.iter().enumerate();
         let entries = entries.map(|(index, one)| entry(one, &field.index(index), code, notes));
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
@@ -108,7 +120,29 @@ fn read(
         }
         descriptors.push(Descriptor { entries });
     }
+    let texts = global.descriptors.iter().flat_map(|descriptor| &descriptor.entries).map(text);
+    most(texts.sum(), MOST_TEXT, "bytes of text", &at, code)?;
     Ok((!descriptors.is_empty()).then_some(GlobalRateLimit { descriptors }))
+}
+
+/// That there is too much of something.
+fn most(found: usize, most: usize, what: &str, field: &FieldPath, code: Code) -> Result<(), Rejection> {
+    if found <= most {
+        return Ok(());
+    }
+    Err(Rejection::new(code, field.clone(), format!("{found} {what}; the limit is {most}")))
+}
+
+/// How many bytes of text an entry has.
+fn text(entry: &rate_limit::DescriptorEntry) -> usize {
+    let rate_limit::DescriptorEntry { generic_key, request_header, request_header_value_match, remote_address: _ } =
+        entry;
+    let of_key = generic_key.iter().map(|it| it.key.as_deref().unwrap_or_default().len() + it.value.len());
+    let of_header = request_header.iter().map(|it| it.header_name.len() + it.descriptor_key.len());
+    let of_match = request_header_value_match
+        .iter()
+        .map(|it| it.value.len() + it.headers.iter().map(headers::text).sum::<usize>());
+    of_key.chain(of_header).chain(of_match).sum()
 }
 
 fn entry(
@@ -133,6 +167,7 @@ fn entry(
         }
         (None, None, Some(it), None) => {
             let field = field.field("requestHeaderValueMatch");
+            most(it.headers.len(), MOST_ENTRIES, "headers", &field.field("headers"), code)?;
             let conditions = it.headers.iter().enumerate();
             let conditions = conditions
                 .map(|(index, one)| headers::condition(one, &field.field("headers").index(index), notes))
@@ -155,4 +190,37 @@ fn entry(
 /// A text that Envoy does not take empty.
 fn filled(text: &str, field: &FieldPath, name: &str, code: Code) -> Result<Arc<str>, Rejection> {
     if text.is_empty() { Err(Rejection::new(code, field.field(name), "must not be empty")) } else { Ok(text.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kinds::http_proxy::{
+        HeaderCondition,
+        rate_limit::{Descriptor, DescriptorEntry, GenericKey, RequestHeader, RequestHeaderValueMatch},
+    };
+
+    fn told(entry: DescriptorEntry, count: usize) -> Option<String> {
+        let descriptors = vec![Descriptor { entries: [entry].into() }; count].into();
+        let global = rate_limit::GlobalRateLimit { disabled: false, descriptors };
+        default_policy(&global).err().map(|(field, why)| format!("{field}: {why}"))
+    }
+
+    #[test]
+    fn the_text_of_all_descriptors_is_limited() {
+        let long = |length: usize| "x".repeat(length).into_boxed_str();
+        let key = |length: usize| DescriptorEntry {
+            generic_key: Some(GenericKey { key: Some("k".into()), value: long(length) }),
+            ..Default::default()
+        };
+        assert_eq!(told(key(1023), 8), None);
+        assert_eq!(told(key(1024), 8).as_deref(), Some("descriptors: 8200 bytes of text; the limit is 8192"));
+        let header = RequestHeader { header_name: "x-a".into(), descriptor_key: long(8190) };
+        let header = DescriptorEntry { request_header: Some(header), ..Default::default() };
+        assert_eq!(told(header, 1).as_deref(), Some("descriptors: 8193 bytes of text; the limit is 8192"));
+        let condition = HeaderCondition { name: "x-a".into(), exact: Some(long(9000)), ..Default::default() };
+        let compared = RequestHeaderValueMatch { headers: [condition].into(), expect_match: None, value: "v".into() };
+        let compared = DescriptorEntry { request_header_value_match: Some(compared), ..Default::default() };
+        assert_eq!(told(compared, 1).as_deref(), Some("descriptors: 9004 bytes of text; the limit is 8192"));
+    }
 }

@@ -39,7 +39,8 @@ const KEYS: &[(&str, &str, Check)] = &[
         both!(|http| http.access_log.handshakes_per_second == NonZeroU32::new(7)),
     ),
     ("tls.minimum-protocol-version", "1.3", |p| {
-        p.pipeline.ingress.tls.lowest == TlsVersion::V1_3 && p.pipeline.http_proxy.tls == p.pipeline.ingress.tls
+        p.pipeline.ingress.tls.lowest == TlsVersion::V1_3
+            && [p.pipeline.http_proxy.tls, p.pipeline.emissary.tls] == [p.pipeline.ingress.tls; 2]
     }),
     ("tls.maximum-protocol-version", "'1.2'", |p| {
         p.pipeline.ingress.tls.highest == TlsVersion::V1_2 && p.pipeline.http_proxy.tls == p.pipeline.ingress.tls
@@ -61,7 +62,7 @@ const KEYS: &[(&str, &str, Check)] = &[
     ("disableAllowChunkedLength", "true", both!(|http| !http.chunked_length)),
     ("headersWithUnderscores", "reject", both!(|http| http.underscores == HeadersWithUnderscores::Reject)),
     ("network.num-trusted-hops", "2", both!(|http| http.trusted_hops == 2)),
-    ("network.admin-port", "0", |p| p.pipeline.admin_port == 0),
+    ("network.admin-port", "9001", |p| p.pipeline.admin_port == 9001),
     ("listener.local-reply-body", "empty", both!(|http| http.local_reply_body == LocalReplyBody::Empty)),
     ("default-http-versions", "[HTTP/2]", both!(|http| http.versions == HttpVersions::Http2)),
     ("listener.connection-balancer", "exact", |p| p.pipeline.connections.even_balance),

@@ -43,8 +43,12 @@ fn asking() -> Awaited {
     awaited
 }
 
+fn served(resources: Vec<ObjectResource>) -> Arc<ServedObject> {
+    Arc::new(ServedObject { resources, content: 0 })
+}
+
 fn put(awaited: &mut Awaited, name: &str, batch: u64, object_resources: Vec<ObjectResource>) {
-    awaited.put(object(name), batch, Some(Arc::new(object_resources)), published);
+    awaited.put(object(name), batch, Some(served(object_resources)), published);
 }
 
 fn done(awaited: &mut Awaited) -> Vec<(String, u64)> {
@@ -231,7 +235,7 @@ fn an_edit_beside_ten_thousand_that_wait_looks_at_its_own_resources() {
     for edit in 2..1_002 {
         let before = awaited.looks;
         awaited.publish(&FleetId::Shared, Kind::Listener, &"https".into(), Some(edit));
-        let object_resources = Arc::new(vec![own("7", edit), shared("https")]);
+        let object_resources = served(vec![own("7", edit), shared("https")]);
         awaited.put(object("7"), edit, Some(object_resources), |_, _, _| Some(edit));
         awaited.answer(&FleetId::Shared, &listener(edit), ALL);
         assert!(awaited.questions().len() <= 5);

@@ -1,0 +1,172 @@
+//! Keys of the configuration as clients and backends meet them, each changed while the server runs.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testbed::certs::Ca;
+use testbed::{Backend, Client, eventually, within};
+
+use crate::bed::{Bed, PATIENCE};
+use crate::live::{expect_header, replace, with_file};
+
+/// A configuration that shows its number in each answer.
+fn config(number: usize, keys: &str) -> String {
+    format!("policy: {{applyToIngress: true, response-headers: {{set: {{x-config: '{number}'}}}}}}\n{keys}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_and_backends_meet_each_key() {
+    let bed = Bed::start().await;
+    let (replica, envoy, file) = with_file(&bed, &config(0, "")).await;
+    let client = Client::new(bed.http()).host("web.example.com");
+    let apply = async |number: usize, keys: &str| {
+        replace(&file, &config(number, keys));
+        expect_header(&bed, "web.example.com", "x-config", &number.to_string()).await;
+        replica.in_step(1).await;
+    };
+
+    // As it is without keys.
+    let answer = client.get("//a//b").header("x-echo-header", "server: mine").await.unwrap();
+    assert_eq!((answer.header("server"), &*answer.echo().path), (Some("envoy"), "/a/b"));
+    assert_eq!(client.clone().http2().get("/").await.unwrap().status, 200);
+    let forwarded = async || {
+        let answer = client.get("/").header("x-forwarded-for", "203.0.113.7").await.unwrap();
+        answer.echo().header("x-envoy-external-address").map(str::to_owned)
+    };
+    assert_ne!(forwarded().await.as_deref(), Some("203.0.113.7"), "what a client says about itself is not believed");
+
+    apply(1, "serverHeaderTransformation: pass_through\ndisableMergeSlashes: true\nnetwork: {num-trusted-hops: 1}\n")
+        .await;
+    let answer = client.get("//a//b").header("x-echo-header", "server: mine").await.unwrap();
+    assert_eq!((answer.header("server"), &*answer.echo().path), (Some("mine"), "//a//b"));
+    assert_eq!(forwarded().await.as_deref(), Some("203.0.113.7"), "a proxy in front says who it is");
+
+    apply(2, "listener: {max-requests-per-connection: 2, connection-balancer: exact}\ncluster: {max-requests-per-connection: 1}\n").await;
+    let connection = client.connect().await.unwrap();
+    let mut upstream = Vec::new();
+    for _ in 0..2 {
+        upstream.push(connection.get("/").await.unwrap().echo().connection);
+    }
+    assert_ne!(upstream[0], upstream[1], "each request has a connection to the backend of its own");
+    within("the connection to close after two requests", PATIENCE, connection.closed()).await.unwrap();
+    let listeners = envoy.admin().resources("dynamic_listeners").await.unwrap();
+    let balanced = listeners.iter().filter(|listener| listener.to_string().contains("exact_balance")).count();
+    assert!(balanced > 0, "{listeners:?}");
+
+    apply(3, "default-http-versions: [HTTP/1.1]\n").await;
+    assert!(client.clone().http2().get("/").await.is_err(), "HTTP/2 is not spoken");
+    assert_eq!(client.get("/").await.unwrap().status, 200);
+
+    apply(4, "cluster: {circuit-breakers: {max-connections: 1, max-pending-requests: 1, max-requests: 1}}\n").await;
+    let slow: Vec<_> = (0..8)
+        .map(|_| {
+            let request = client.get("/").header("x-echo-delay", "1s");
+            tokio::spawn(async move { request.await.unwrap().status.as_u16() })
+        })
+        .collect();
+    let mut statuses = Vec::new();
+    for request in slow {
+        statuses.push(request.await.unwrap());
+    }
+    assert!(statuses.contains(&200) && statuses.contains(&503), "{statuses:?}");
+    assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+
+    apply(5, "timeouts: {stream-idle-timeout: 1s}\n").await;
+    let client = client.timeout(Duration::from_secs(20));
+    assert_eq!(client.get("/").header("x-echo-delay", "15s").await.unwrap().status, 504);
+    assert_eq!(client.get("/").header("x-echo-delay", "100ms").await.unwrap().status, 200);
+
+    // The whole request has to come in time.
+    apply(6, "timeouts: {request-timeout: 1s}\n").await;
+    let mut wire = client.open().await.unwrap();
+    wire.write("POST / HTTP/1.1\r\nhost: web.example.com\r\ncontent-length: 5\r\n\r\n1").await.unwrap();
+    let head = within("an answer to half a request", PATIENCE, wire.read_until(b"\r\n\r\n")).await.unwrap().unwrap();
+    assert!(head.starts_with(b"HTTP/1.1 408 "), "{}", String::from_utf8_lossy(&head));
+
+    // Far less than what holds without these keys, and what a test waits for.
+    for (number, keys) in [(7, "connection-idle-timeout: 1s"), (8, "max-connection-duration: 1s")] {
+        apply(number, &format!("timeouts: {{{keys}}}\n")).await;
+        let connection = client.connect().await.unwrap();
+        assert_eq!(connection.get("/").await.unwrap().status, 200);
+        within(format!("a connection to close by {keys}"), PATIENCE / 2, connection.closed()).await.unwrap();
+    }
+
+    apply(9, "listener: {http2-max-concurrent-streams: 1}\n").await;
+    let connection = client.clone().http2().connect().await.unwrap();
+    assert_eq!(connection.get("/").await.unwrap().status, 200);
+    let begun = std::time::Instant::now();
+    let slow = || connection.get("/").header("x-echo-delay", "1s");
+    let (first, second) = tokio::join!(slow(), slow());
+    assert_eq!((first.unwrap().status.as_u16(), second.unwrap().status.as_u16()), (200, 200));
+    assert!(begun.elapsed() >= Duration::from_secs(2), "one stream after the other: {:?}", begun.elapsed());
+
+    let both = "POST / HTTP/1.1\r\nhost: web.example.com\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\
+                connection: close\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    for (number, keys, status) in [(10, "", "200"), (11, "disableAllowChunkedLength: true\n", "400")] {
+        apply(number, keys).await;
+        let answer = client.raw(both).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{keys}: {answer}");
+    }
+    assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_tls_hold_for_clients_and_backends() {
+    let (bed, ca) = (Bed::start().await, Ca::new("keys"));
+    let leaf = ca.leaf("secure.example.com").make();
+    let backend = Backend::named("secure").tls(&leaf).start().await.unwrap();
+    let namespace = bed.api.namespace("keys").await.unwrap();
+    let meta = json!({ "name": "secure", "namespace": namespace });
+    let mut service =
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": { "ports": [{ "port": 443 }] } });
+    service["metadata"]["annotations"] = json!({ "projectcontour.io/upstream-protocol.tls": "443" });
+    let mut slice = json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "metadata": meta,
+        "ports": [{ "port": 443, "name": "" }], "endpoints": [{ "addresses": [backend.ip().to_string()] }] });
+    slice["metadata"]["labels"] = json!({ "kubernetes.io/service-name": "secure" });
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": meta,
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } });
+    let proxy = json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta, "spec": {
+        "virtualhost": { "fqdn": "secure.example.com", "tls": { "secretName": "secure" } },
+        "routes": [{ "services": [{ "name": "secure", "port": 443 }] }],
+    } });
+    for object in [service, slice, secret, proxy] {
+        bed.api.apply(&object.to_string()).await.unwrap();
+    }
+    let (replica, _envoy, file) = with_file(&bed, &config(0, "")).await;
+    let client = Client::new(bed.https()).host("secure.example.com").https().sni("secure.example.com").trust(&ca);
+    // What client and backend agreed on with the proxy, as version and cipher suite.
+    let agreed = async |downstream: [&str; 2], upstream: [&str; 2]| {
+        let look = async || {
+            let answer = client.get("/").await.map_err(|failure| failure.to_string())?;
+            let seen = answer.try_echo().and_then(|seen| seen.tls).ok_or_else(|| answer.status.to_string())?;
+            let shown = answer.tls.as_ref().ok_or("no TLS")?;
+            let fits = |found: [&str; 2], wanted: [&str; 2]| found[0] == wanted[0] && found[1].contains(wanted[1]);
+            let is_agreed =
+                fits([&shown.version, &shown.cipher], downstream) && fits([&seen.version, &seen.cipher], upstream);
+            if is_agreed { Ok(()) } else { Err(format!("{shown:?} {seen:?}")) }
+        };
+        eventually(format!("{downstream:?} and {upstream:?}"), PATIENCE, look).await.unwrap();
+    };
+    agreed(["TLSv1.3", ""], ["TLSv1.3", ""]).await;
+    let apply = async |number: usize, keys: &str| {
+        replace(&file, &config(number, keys));
+        expect_header(&bed, "web.example.com", "x-config", &number.to_string()).await;
+        replica.in_step(1).await;
+    };
+    apply(
+        1,
+        "tls: {maximum-protocol-version: '1.2', cipher-suites: [ECDHE-ECDSA-CHACHA20-POLY1305]}\n\
+         cluster: {upstream-tls: {maximum-protocol-version: '1.2', cipher-suites: [ECDHE-ECDSA-AES256-GCM-SHA384]}}\n",
+    )
+    .await;
+    agreed(["TLSv1.2", "CHACHA20"], ["TLSv1.2", "AES_256_GCM"]).await;
+    apply(
+        2,
+        "tls: {maximum-protocol-version: '1.2', cipher-suites: [ECDHE-ECDSA-AES256-GCM-SHA384]}\n\
+         cluster: {upstream-tls: {minimum-protocol-version: '1.3', ecdh-curves: [P-256]}}\n",
+    )
+    .await;
+    agreed(["TLSv1.2", "AES_256_GCM"], ["TLSv1.3", ""]).await;
+    assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
+}
