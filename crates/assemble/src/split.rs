@@ -168,13 +168,13 @@ impl<'m> Copies<'m> {
             owners.entry(namespace(member)).or_insert(member);
         }
         for mirror in mirrors {
-            copies.tell(mirror, &owners, lose);
+            copies.report(mirror, &owners, lose);
         }
         copies
     }
 
     /// Tells a route that gets no copies; and both sides, where it gets those of another namespace.
-    fn tell(&self, mirror: &Route, owners: &BTreeMap<&str, &Route>, lose: &mut dyn FnMut(&Route, &Route, Reason)) {
+    fn report(&self, mirror: &Route, owners: &BTreeMap<&str, &Route>, lose: &mut dyn FnMut(&Route, &Route, Reason)) {
         let OnEqual::Mirror { messages, .. } = &mirror.precedence.on_equal else { return };
         let Some(some_owner) = owners.values().next() else { return };
         let may_have = owners.iter().filter(|(of, _)| is_across(mirror) || **of == namespace(mirror));

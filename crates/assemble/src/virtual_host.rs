@@ -207,7 +207,7 @@ mod tests {
         contributions.assemble()
     }
 
-    fn told(lost: &[Verdict]) -> Vec<(&str, Code)> {
+    fn reported(lost: &[Verdict]) -> Vec<(&str, Code)> {
         lost.iter().map(|verdict| (&*verdict.origin.object.name, verdict.code)).collect()
     }
 
@@ -216,7 +216,7 @@ mod tests {
         let routes = vec![route("young", 2, "= /a"), route("old", 1, "= /a"), route("b", 2, "= /a")];
         let assembled = assemble(&host(), routes.clone());
         assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "old");
-        assert_eq!(told(&assembled.lost), [("b", Code::RouteConflict), ("young", Code::RouteConflict)]);
+        assert_eq!(reported(&assembled.lost), [("b", Code::RouteConflict), ("young", Code::RouteConflict)]);
         let mut other_order = routes;
         other_order.reverse();
         assert_eq!(assemble(&host(), other_order), assembled);
@@ -228,7 +228,7 @@ mod tests {
         let assembled = assemble(&host(), vec![route("old", 1, "= /a"), route("other", 2, "= /b"), strong]);
         let served: Vec<_> = assembled.host.routes.iter().map(|route| &*route.origin.object.name).collect();
         assert_eq!(served, ["other", "strong"], "what matches other requests is merged");
-        assert_eq!(told(&assembled.lost), [("old", Code::RouteConflict)]);
+        assert_eq!(reported(&assembled.lost), [("old", Code::RouteConflict)]);
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
         let high = changed(&route("high", 9, "= /a"), |route| route.precedence.priority = 1);
         let assembled = assemble(&host(), vec![strong, high]);
         assert_eq!(assembled.host.routes[0].origin.object.name.as_ref(), "high");
-        assert_eq!(told(&assembled.lost), [("strong", Code::RouteConflict)]);
+        assert_eq!(reported(&assembled.lost), [("strong", Code::RouteConflict)]);
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
             .map(|(name, created, header)| with_header(&route(name, created, "/ /"), header));
         let routes = routes.map(|route| changed(&route, |route| route.precedence.dialect = AGE));
         let assembled = assemble(&host(), routes.to_vec());
-        assert_eq!(told(&assembled.lost), [("c", Code::RouteConflict)]);
+        assert_eq!(reported(&assembled.lost), [("c", Code::RouteConflict)]);
         assert_eq!(assembled.host.routes.len(), 2);
     }
 
@@ -267,7 +267,7 @@ mod tests {
     fn what_one_object_says_twice_is_a_warning() {
         let routes = vec![route("a", 1, "= /a"), route("a", 1, "= /a"), route("b", 2, "= /a")];
         let lost = assemble(&host(), routes).lost;
-        assert_eq!(told(&lost), [("a", Code::RouteShadowed), ("b", Code::RouteConflict)]);
+        assert_eq!(reported(&lost), [("a", Code::RouteShadowed), ("b", Code::RouteConflict)]);
     }
 
     #[test]

@@ -57,7 +57,11 @@ pub struct Options {
 }
 
 /// Measures all of these attacks. One that cannot be measured says so in its row.
-pub async fn measure(attacks: &[Attack], options: &Options, mut told: impl FnMut(Outcome) -> Result<()>) -> Result<()> {
+pub async fn measure(
+    attacks: &[Attack],
+    options: &Options,
+    mut reported: impl FnMut(Outcome) -> Result<()>,
+) -> Result<()> {
     for attack in attacks {
         eprintln!("bench: attack: {}", attack.label());
         let mut outcome = Outcome::new(*attack);
@@ -65,7 +69,7 @@ pub async fn measure(attacks: &[Attack], options: &Options, mut told: impl FnMut
             eprintln!("bench: {}: {error:#}", attack.label());
             outcome.failed = Some(format!("{error:#}"));
         }
-        told(outcome)?;
+        reported(outcome)?;
     }
     Ok(())
 }

@@ -36,12 +36,13 @@ pub struct Installation {
 impl Installation {
     /// Starts a node with the images of `binary`, or takes the cluster that `SESAME_KUBECONFIG` names, which must have
     /// them; then applies CRDs and manifests and waits until the controller is ready.
-    pub async fn start(binary: &Path, packing: Packing, tell: fn(&str)) -> Result<Installation> {
+    pub async fn start(binary: &Path, packing: Packing, progress: fn(&str)) -> Result<Installation> {
         let sesame =
             ready::sesame(binary)?.also_named(concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION")));
-        let config = Cluster::config().tell(tell).image(sesame).image(ready::envoy()?).image(ready::echo_basic()?);
+        let config =
+            Cluster::config().progress(progress).image(sesame).image(ready::envoy()?).image(ready::echo_basic()?);
         let cluster = config.start().await.context("starting a Kubernetes node")?;
-        tell("applying the CRDs of Gateway API and the manifests of Sesame");
+        progress("applying the CRDs of Gateway API and the manifests of Sesame");
         let crds = parts::folder("gateway-api-crds")?.join("experimental");
         for path in [crds, deploy("crds"), deploy(FORM), deploy("gateway-api")] {
             let text = with_flags(&manifests(&path)?, packing);

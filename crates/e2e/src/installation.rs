@@ -47,10 +47,10 @@ pub struct Installation {
 
 impl Installation {
     /// A cluster with images and a backend, without Sesame.
-    pub async fn start(binary: &Path, previous: Option<PathBuf>, tell: fn(&str)) -> Result<Installation> {
+    pub async fn start(binary: &Path, previous: Option<PathBuf>, progress: fn(&str)) -> Result<Installation> {
         let sesame =
             ready::sesame(binary)?.also_named(concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION")));
-        let config = Cluster::config().nodes(Nodes::Two).audit().tell(tell).image(sesame);
+        let config = Cluster::config().nodes(Nodes::Two).audit().progress(progress).image(sesame);
         let mut config = config.image(ready::echo(binary)?).image(ready::envoy()?);
         if let Some(folder) = &previous {
             config = config.image(ready::sesame(folder.join("sesame"))?.renamed(PREVIOUS));

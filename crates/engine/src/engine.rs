@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::backlog::Backlog;
 use crate::changes::Changes;
 use crate::counters::{Batch, TableCounters};
-use crate::erased::{AnyTable, Later, Mode, Offloads, Places, Step, around, store, store_mut};
+use crate::erased::{AnyTable, Later, Mode, Offloads, Step, TablePositions, around, store, store_mut};
 use crate::node::ROWS;
 use crate::offload::{Finished, Job, Lent, Offload, Replaced};
 use crate::oracle::{self, Divergence};
@@ -30,7 +30,7 @@ use crate::table::{Index, Input, Table};
 /// The tables of a [`Pipeline`](crate::Pipeline), kept up to date.
 pub struct Engine {
     tables: Vec<Box<dyn AnyTable>>,
-    places: Places,
+    positions: TablePositions,
     batch: Batch,
     last_batch: Batch,
     /// See [`Engine::outside_reads`].
@@ -77,12 +77,12 @@ pub enum Progress {
 }
 
 impl Engine {
-    pub(crate) fn new(tables: Vec<Box<dyn AnyTable>>, places: Places) -> Self {
+    pub(crate) fn new(tables: Vec<Box<dyn AnyTable>>, positions: TablePositions) -> Self {
         let (batch, last_batch, outside_reads, lent) =
-            (Batch::default(), Batch::default(), AtomicU64::default(), Lent::new(places.clone()));
+            (Batch::default(), Batch::default(), AtomicU64::default(), Lent::new(positions.clone()));
         Self {
             tables,
-            places,
+            positions,
             batch,
             last_batch,
             outside_reads,
@@ -186,7 +186,7 @@ impl Engine {
             }
             // Work in one table makes work in later ones only, so one pass does it all.
             loop {
-                match table.step(earlier, &mut later, &self.places, mode) {
+                match table.step(earlier, &mut later, &self.positions, mode) {
                     Step::Nothing => break,
                     Step::Computed => self.batch.computed += 1,
                     Step::Offloaded => {
@@ -239,7 +239,7 @@ impl Engine {
         let (earlier, table, mut later) = around(&mut self.tables, usize::from(at), &mut self.backlog);
         self.batch.computed += 1;
         self.jobs += 1;
-        table.finish(slot, result, earlier, &mut later, &self.places)
+        table.finish(slot, result, earlier, &mut later, &self.positions)
     }
 
     /// Rows that are left to jobs wait to be computed like any other: what the jobs make of them is not wanted any more.
@@ -329,7 +329,7 @@ impl Engine {
 
     /// Reads as a computation would, without a record: for debug pages, and to test a `compute` by itself.
     pub fn read<'a, R>(&'a self, read: impl FnOnce(&mut Reads<'a>) -> R) -> R {
-        read(&mut Reads::new(&self.tables, &self.places, Reader { name: "the outside", lane: false }))
+        read(&mut Reads::new(&self.tables, &self.positions, Reader { name: "the outside", lane: false }))
     }
 
     /// The figures of every table, in order.
@@ -361,12 +361,12 @@ impl Engine {
     /// What the row `key` of table `T` is computed from, in order.
     pub fn reads_of<T: Table>(&self, key: &T::Key) -> Vec<Read> {
         let at = self.place::<T>();
-        self.store::<T>().reads_of(key, &self.tables[..at], &self.places)
+        self.store::<T>().reads_of(key, &self.tables[..at], &self.positions)
     }
 
     /// A new engine, built from nothing: the same declaration, inputs and last good values. It is not settled.
     pub fn fresh(&self) -> Self {
-        let mut fresh = Self::new(self.tables.iter().map(|table| table.fresh()).collect(), self.places.clone());
+        let mut fresh = Self::new(self.tables.iter().map(|table| table.fresh()).collect(), self.positions.clone());
         for table in &mut fresh.tables {
             table.claim_roots();
         }
@@ -389,7 +389,7 @@ impl Engine {
     }
 
     fn place<T: Table>(&self) -> usize {
-        match self.places.get(&std::any::TypeId::of::<T>()) {
+        match self.positions.get(&std::any::TypeId::of::<T>()) {
             Some(&(at, ROWS)) => usize::from(at),
             _ => panic!("table {} is not declared", T::NAME),
         }

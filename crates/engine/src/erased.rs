@@ -21,7 +21,7 @@ use crate::table::Table;
 pub(crate) type Tables = [Box<dyn AnyTable>];
 
 /// Where each declared table and index stands: table number and part.
-pub(crate) type Places = HashMap<TypeId, (u16, u16)>;
+pub(crate) type TablePositions = HashMap<TypeId, (u16, u16)>;
 
 pub(crate) trait AnyTable: Any + Send + Sync {
     fn is_input(&self) -> bool;
@@ -40,7 +40,7 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     fn add_reader(&mut self, node: Node, reader: Node);
     fn drop_reader(&mut self, node: Node, reader: Node);
     /// Computes, offloads or removes the next row that waits.
-    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step;
+    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, positions: &TablePositions, mode: Mode) -> Step;
     /// The number of the row that has waited for a thread for longest.
     fn first_queued(&self) -> Option<u64>;
     /// The computation of that row.
@@ -52,7 +52,7 @@ pub(crate) trait AnyTable: Any + Send + Sync {
         result: Box<dyn Any + Send>,
         earlier: &mut Tables,
         later: &mut Later<'_>,
-        places: &Places,
+        positions: &TablePositions,
     ) -> Replaced;
     /// Rows that are on another thread, or wait for one, are computed here after all.
     fn recall(&mut self);

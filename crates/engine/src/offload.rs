@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use hashbrown::HashMap;
 
 use crate::arena::Arena;
-use crate::erased::{AnyTable, Places, Tables, store};
+use crate::erased::{AnyTable, TablePositions, Tables, store};
 use crate::node::{ABSENT, CONTENTS, HOLD, MEMBERS, Node, ROWS};
 use crate::store::Store;
 use crate::table::{Index, PartIndex, Table};
@@ -46,13 +46,13 @@ pub(crate) struct Lent {
     /// The engine is gone.
     closed: AtomicBool,
     changed: Condvar,
-    pub(crate) places: Places,
+    pub(crate) positions: TablePositions,
 }
 
 impl Lent {
-    pub(crate) fn new(places: Places) -> Self {
+    pub(crate) fn new(positions: TablePositions) -> Self {
         let (tables, wanted, closed, changed) = Default::default();
-        Self { tables, wanted, closed, changed, places }
+        Self { tables, wanted, closed, changed, positions }
     }
 
     pub(crate) fn lend(&self, tables: Vec<Box<dyn AnyTable>>) {
@@ -128,7 +128,7 @@ pub struct Replaced(#[allow(dead_code, reason = "held until it is dropped")] pub
 /// Something that a job has read.
 pub(crate) trait Fetched: Any + Send {
     /// Where it stands in the tables now, and whether it is still the same.
-    fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool);
+    fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool);
 }
 
 pub(crate) struct FetchedRow<T: Table> {
@@ -137,8 +137,8 @@ pub(crate) struct FetchedRow<T: Table> {
 }
 
 impl<T: Table> Fetched for FetchedRow<T> {
-    fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool) {
-        let (at, _) = places[&TypeId::of::<T>()];
+    fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool) {
+        let (at, _) = positions[&TypeId::of::<T>()];
         let store = store::<T>(&*tables[usize::from(at)]);
         let now = store.get(&self.key);
         let same = match (now, &self.value) {
@@ -157,8 +157,8 @@ pub(crate) struct FetchedHold<T: Table> {
 }
 
 impl<T: Table> Fetched for FetchedHold<T> {
-    fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool) {
-        let (at, _) = places[&TypeId::of::<T>()];
+    fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool) {
+        let (at, _) = positions[&TypeId::of::<T>()];
         let store = store::<T>(&*tables[usize::from(at)]);
         let same = store.get(&self.key).is_some() == self.is_there && hold_of(store, &self.key) == self.held.as_deref();
         (row_node::<T>(at, store, &self.key, HOLD), same)
@@ -182,8 +182,8 @@ pub(crate) struct FetchedProbe<I: Index> {
 }
 
 impl<I: Index> Fetched for FetchedProbe<I> {
-    fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool) {
-        let (at, part) = places[&TypeId::of::<I>()];
+    fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool) {
+        let (at, part) = positions[&TypeId::of::<I>()];
         let store = store::<I::Of>(&*tables[usize::from(at)]);
         match store.index::<I>(part).members(&self.key) {
             Ok((slot, now)) => {
@@ -204,8 +204,8 @@ pub(crate) struct FetchedParts<I: PartIndex> {
 type Member<I> = (<<I as Index>::Of as Table>::Key, Arc<<<I as Index>::Of as Table>::Value>);
 
 impl<I: PartIndex> Fetched for FetchedParts<I> {
-    fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool) {
-        let (at, part) = places[&TypeId::of::<I>()];
+    fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool) {
+        let (at, part) = positions[&TypeId::of::<I>()];
         let store = store::<I::Of>(&*tables[usize::from(at)]);
         match store.index::<I>(part).members(&self.key) {
             Ok((slot, now)) => {
@@ -231,8 +231,8 @@ pub(crate) struct FetchedScan<T: Table> {
 }
 
 impl<T: Table> Fetched for FetchedScan<T> {
-    fn locate(&self, tables: &Tables, places: &Places) -> (Node, bool) {
-        let (at, _) = places[&TypeId::of::<T>()];
+    fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool) {
+        let (at, _) = positions[&TypeId::of::<T>()];
         let same = scan::<T>(&*tables[usize::from(at)]).eq(&self.members);
         (Node { table: at, part: MEMBERS, slot: 0 }, same)
     }

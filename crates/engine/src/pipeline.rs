@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 use crate::Engine;
 use crate::changes::Pending;
-use crate::erased::{AnyTable, Claimer, Places, store_mut};
+use crate::erased::{AnyTable, Claimer, TablePositions, store_mut};
 use crate::node::ROWS;
 use crate::store::Store;
 use crate::table::{Derived, Index, Input, PartIndex, Table};
@@ -20,7 +20,7 @@ use crate::table::{Derived, Index, Input, PartIndex, Table};
 #[derive(Default)]
 pub struct Pipeline {
     tables: Vec<Box<dyn AnyTable>>,
-    places: Places,
+    positions: TablePositions,
     /// Derived tables of which nothing says yet which keys they have.
     keyless: HashMap<u16, &'static str>,
 }
@@ -82,7 +82,7 @@ impl Pipeline {
         for table in &mut self.tables {
             table.claim_roots();
         }
-        Engine::new(self.tables, self.places)
+        Engine::new(self.tables, self.positions)
     }
 
     fn next_place(&self) -> u16 {
@@ -91,21 +91,21 @@ impl Pipeline {
 
     fn add<T: Table>(&mut self, store: Store<T>) -> Declared<'_, T> {
         let at = self.next_place();
-        let before = self.places.insert(TypeId::of::<T>(), (at, ROWS));
+        let before = self.positions.insert(TypeId::of::<T>(), (at, ROWS));
         assert!(before.is_none(), "table {} is declared twice", T::NAME);
         self.tables.push(Box::new(store));
         Declared { pipeline: self, at, table: PhantomData }
     }
 
     fn place<T: Table>(&self) -> u16 {
-        let place = self.places.get(&TypeId::of::<T>());
+        let place = self.positions.get(&TypeId::of::<T>());
         place.unwrap_or_else(|| panic!("table {} is not declared yet", T::NAME)).0
     }
 
     fn index_place<I: Index>(&mut self) -> (u16, u16) {
         let table = self.place::<I::Of>();
         let store = store_mut::<I::Of>(&mut *self.tables[usize::from(table)]);
-        *self.places.entry(TypeId::of::<I>()).or_insert_with(|| (table, store.add_index::<I>()))
+        *self.positions.entry(TypeId::of::<I>()).or_insert_with(|| (table, store.add_index::<I>()))
     }
 }
 

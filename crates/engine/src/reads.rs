@@ -10,7 +10,7 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use crate::erased::{AnyTable, Places, Tables, store};
+use crate::erased::{AnyTable, TablePositions, Tables, store};
 use crate::node::{ABSENT, CONTENTS, HOLD, MEMBERS, Node, ROWS};
 use crate::offload::{Borrowed, scan};
 use crate::store::{Row, Store};
@@ -20,7 +20,7 @@ use crate::table::{Index, PartIndex, Table};
 /// only as long as the `Reads`, so values may be kept while reading on.
 pub struct Reads<'a> {
     source: Source<'a>,
-    places: &'a Places,
+    positions: &'a TablePositions,
     reader: Reader,
     record: Vec<Node>,
     /// The same for people, if they asked.
@@ -90,23 +90,23 @@ pub struct Read {
 }
 
 impl<'a> Reads<'a> {
-    pub(crate) fn new(tables: &'a Tables, places: &'a Places, reader: Reader) -> Self {
-        Self::from(Source::Tables(tables), places, reader)
+    pub(crate) fn new(tables: &'a Tables, positions: &'a TablePositions, reader: Reader) -> Self {
+        Self::from(Source::Tables(tables), positions, reader)
     }
 
     /// Read access for a row of table number `at` on another thread.
     pub(crate) fn lent(borrowed: Borrowed<'a>, at: u16, reader: Reader) -> Self {
-        let places = &borrowed.lent.places;
-        Self::from(Source::Lent(borrowed, at), places, reader)
+        let positions = &borrowed.lent.positions;
+        Self::from(Source::Lent(borrowed, at), positions, reader)
     }
 
-    fn from(source: Source<'a>, places: &'a Places, reader: Reader) -> Self {
-        Self { source, places, reader, record: Vec::new(), list: None, misuse: None, pending: false }
+    fn from(source: Source<'a>, positions: &'a TablePositions, reader: Reader) -> Self {
+        Self { source, positions, reader, record: Vec::new(), list: None, misuse: None, pending: false }
     }
 
     /// The same, and what is read is written down for people.
-    pub(crate) fn listing(tables: &'a Tables, places: &'a Places, reader: Reader) -> Self {
-        Self { list: Some(Vec::new()), ..Self::new(tables, places, reader) }
+    pub(crate) fn listing(tables: &'a Tables, positions: &'a TablePositions, reader: Reader) -> Self {
+        Self { list: Some(Vec::new()), ..Self::new(tables, positions, reader) }
     }
 
     /// The row `key` of table `T`.
@@ -243,7 +243,7 @@ impl<'a> Reads<'a> {
     /// the engine panics with it once the computation is unwound.
     fn open<T: Table, W: 'static>(&mut self) -> (u16, u16) {
         let (reader, table) = (self.reader.name, T::NAME);
-        let trouble = match self.places.get(&TypeId::of::<W>()) {
+        let trouble = match self.positions.get(&TypeId::of::<W>()) {
             None => format!("{reader} reads {}, which is not declared", std::any::type_name::<W>()),
             Some(&(at, part)) => {
                 let (is_before, is_open) = match &self.source {

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 use crate::backlog::Backlog;
 use crate::changes::{Changes, Pending};
 use crate::counters::TableCounters;
-use crate::erased::{AnyTable, Claimer, Later, Mode, Places, Step, Tables};
+use crate::erased::{AnyTable, Claimer, Later, Mode, Step, TablePositions, Tables};
 use crate::index::{Difference, Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
 use crate::offload::{Job, Lent, Offload, Replaced};
@@ -362,8 +362,8 @@ impl<T: Table> AnyTable for Store<T> {
         }
     }
 
-    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step {
-        self.next(earlier, later, places, mode)
+    fn step(&mut self, earlier: &mut Tables, later: &mut Later<'_>, positions: &TablePositions, mode: Mode) -> Step {
+        self.next(earlier, later, positions, mode)
     }
 
     fn first_queued(&self) -> Option<u64> {
@@ -380,9 +380,9 @@ impl<T: Table> AnyTable for Store<T> {
         result: Box<dyn Any + Send>,
         earlier: &mut Tables,
         later: &mut Later<'_>,
-        places: &Places,
+        positions: &TablePositions,
     ) -> Replaced {
-        self.take_result(slot, result, earlier, later, places)
+        self.take_result(slot, result, earlier, later, positions)
     }
 
     fn recall(&mut self) {

@@ -116,20 +116,20 @@ impl<'a> Node<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Node<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Place::Root.deserialize(deserializer)
+        Depth::Root.deserialize(deserializer)
     }
 }
 
 /// Where in the object the tree is being built: `metadata.managedFields`, often the larger part of an object, is
 /// skipped without being built.
 #[derive(Clone, Copy)]
-enum Place {
+enum Depth {
     Root,
     Metadata,
     Below,
 }
 
-impl<'de> DeserializeSeed<'de> for Place {
+impl<'de> DeserializeSeed<'de> for Depth {
     type Value = Node<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node<'de>, D::Error> {
@@ -137,7 +137,7 @@ impl<'de> DeserializeSeed<'de> for Place {
     }
 }
 
-impl<'de> Visitor<'de> for Place {
+impl<'de> Visitor<'de> for Depth {
     type Value = Value<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for Place {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = access.next_element_seed(Place::Below)? {
+        while let Some(item) = access.next_element_seed(Depth::Below)? {
             items.push(item);
         }
         Ok(Value::List(items))
@@ -188,12 +188,12 @@ impl<'de> Visitor<'de> for Place {
         let mut entries = Vec::new();
         while let Some(MapKey(text)) = access.next_key::<MapKey<'de>>()? {
             let below = match (self, &*text) {
-                (Place::Root, "metadata") => Place::Metadata,
-                (Place::Metadata, "managedFields") => {
+                (Depth::Root, "metadata") => Depth::Metadata,
+                (Depth::Metadata, "managedFields") => {
                     access.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                _ => Place::Below,
+                _ => Depth::Below,
             };
             let node = access.next_value_seed(below)?;
             entries.push((text.into(), node));

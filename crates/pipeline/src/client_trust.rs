@@ -45,7 +45,7 @@ impl Derived for ClientTrustResources {
         resource.origin = trust.ca().map(|ca| Arc::new(ca.first().clone()));
         let nobody = || envoy::secret::no_clients(trust).encode_to_vec().into();
         let resource = resource.or_stand_in(Kind::Secret, Vec::new(), Some(&nobody), reads);
-        Some(resource.telling(|| users(key, reads)))
+        Some(resource.reported_on(|| users(key, reads)))
     }
 }
 

@@ -3,16 +3,16 @@
 //! In: the objects of the API server or of files, and the [annotations](annotation) of Services and Ingresses. Out: a table for each
 //! type, [`Emissary`], which dialects read in place of [`Objects`]: only objects whose `ambassador_id` names this instance are in
 //! it. An object of its own wins over one of the same kind, namespace and name in an annotation; of several annotations that of
-//! the older object does ([`Owners`]). What is told about an object in an annotation is told on its carrier, with its line
+//! the older object does ([`Owners`]). What is carrier_verdicts about an object in an annotation is carrier_verdicts on its carrier, with its line
 //! ([`CarrierVerdicts`]).
 
 pub mod annotation;
 pub mod authorization;
+pub mod carrier_verdicts;
 pub mod logs;
 pub mod rate_limits;
 pub mod runtime_flags;
 pub mod script;
-pub mod told;
 pub mod tracing;
 
 use crate::{objects::Objects, settings::ForEmissary};
@@ -30,7 +30,7 @@ use kinds::{
 use model::ObjectRef;
 use std::{marker::PhantomData, sync::Arc};
 
-pub use told::CarrierVerdicts;
+pub use carrier_verdicts::CarrierVerdicts;
 
 /// The objects of a type that are for this instance.
 pub struct Emissary<T>(PhantomData<T>);

@@ -164,7 +164,7 @@ impl Derived for HolderResources {
         let cluster = holder::holder(&name, names);
         let resource = Resource { refs, ..Resource::new(name, &cluster) }.in_fleet(listener.fleet());
         let resource = resource.unless_held(Kind::Cluster, reads);
-        Some(resource.telling(|| {
+        Some(resource.reported_on(|| {
             let objects: BTreeSet<ObjectRef> = hosts.into_iter().flat_map(|host| authors(host, reads)).collect();
             objects.into_iter().collect()
         }))

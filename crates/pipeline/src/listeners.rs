@@ -163,7 +163,7 @@ impl Derived for ListenerResources {
             }
         };
         let resource = resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads);
-        Some(resource.telling(|| claimants(id, reads)))
+        Some(resource.reported_on(|| claimants(id, reads)))
     }
 }
 

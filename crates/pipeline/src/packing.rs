@@ -160,7 +160,8 @@ impl Derived for EncodedHosts {
                 HostBytes { bytes, clusters, slots, waits: true, ..substitute() }
             }
             Some(why) => {
-                let told = why.told().map(|told| Withheld::new(target, format!("host {}", key.1), told, authors(host)));
+                let told =
+                    why.reported().map(|told| Withheld::new(target, format!("host {}", key.1), told, authors(host)));
                 HostBytes { refused: told.map(Arc::new), ..substitute() }
             }
         })

@@ -100,7 +100,7 @@ impl Derived for RedirectScopes {
         let resource = Resource::of(name::redirects_scope(port), redirects::scope(port, &groups));
         let resource = resource.in_fleet(port.fleet()).unless_held(Kind::ScopedRoute, reads);
         // Only what is withheld depends on what its hosts hold: else an edit of one would cost the list of all.
-        Some(resource.telling(|| followers(port, reads)))
+        Some(resource.reported_on(|| followers(port, reads)))
     }
 }
 

@@ -112,7 +112,7 @@ impl Resource {
         let Some(fleet) = self.fleet.clone() else {
             let fleets = reads.probe::<WithheldInFleets>(&Target::resource(kind, self.name.clone()));
             let refused = fleets.filter_map(|target| {
-                let why = withheld::why(target, self.hash, reads)?.told()?;
+                let why = withheld::why(target, self.hash, reads)?.reported()?;
                 let what = format!("{what} in fleet {}", target.fleet);
                 Some(Withheld::new(target.clone(), what, why, objects.clone()))
             });
@@ -120,7 +120,9 @@ impl Resource {
             return Self { refused: (!refused.is_empty()).then(|| Arc::new(refused)), ..self };
         };
         let target = FleetTarget::resource(fleet, kind, self.name.clone());
-        let Some(why) = withheld::why(&target, self.hash, reads).and_then(WithholdReason::told) else { return self };
+        let Some(why) = withheld::why(&target, self.hash, reads).and_then(WithholdReason::reported) else {
+            return self;
+        };
         let refused = Some(Arc::new(vec![Withheld::new(target, what, why, objects)]));
         let (role, body) = match stand_in {
             Some(make) => (Role::StandIn, make()),
@@ -130,7 +132,7 @@ impl Resource {
     }
 
     /// The same, with the objects that are told if it is withheld: only then it depends on them.
-    pub(crate) fn telling(mut self, objects: impl FnOnce() -> Vec<ObjectRef>) -> Self {
+    pub(crate) fn reported_on(mut self, objects: impl FnOnce() -> Vec<ObjectRef>) -> Self {
         if let Some(refused) = &self.refused {
             let objects = objects();
             let told = |refused: &Withheld| Withheld { objects: objects.clone(), ..refused.clone() };

@@ -124,14 +124,14 @@ fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
             }
             let Some(states) = reads.get::<OutOfDateSecrets>(&dated) else { continue };
             for state in states.iter() {
-                let (code, why) = told(&dated, state);
+                let (code, why) = message(&dated, state);
                 all.push(Verdict::new(code, piece.origin.clone(), why));
             }
         }
     }
 }
 
-fn told(dated: &Dated, state: &OutOfDate) -> (Code, String) {
+fn message(dated: &Dated, state: &OutOfDate) -> (Code, String) {
     match (dated, state) {
         (Dated::Certificate(secret), state) => {
             (Code::CertificateExpired, format!("the certificate in {secret} {state}"))

@@ -52,7 +52,7 @@ pub enum WithholdReason {
 
 impl WithholdReason {
     /// What is said about it; nothing where it only waits.
-    pub fn told(&self) -> Option<(Code, &str)> {
+    pub fn reported(&self) -> Option<(Code, &str)> {
         match self {
             WithholdReason::Withheld(text) => Some((Code::EnvoyRefused, text)),
             WithholdReason::TooLarge(text) => Some((Code::ResourceTooLarge, text)),

@@ -53,7 +53,7 @@ fn put(pipeline: &mut Pipeline, object: &Object) {
 }
 
 /// What is told, by object.
-fn told(output: &Output) -> BTreeMap<String, Vec<String>> {
+fn reported(output: &Output) -> BTreeMap<String, Vec<String>> {
     let line = |verdict: &model::Verdict| format!("{} {}", verdict.code, verdict.message);
     let told = output.verdicts.iter().filter_map(|(object, list)| Some((object, list.as_ref()?)));
     told.map(|(object, list)| (object.to_string(), list.iter().map(line).collect())).collect()
@@ -103,7 +103,7 @@ fn every_form_of_the_annotation_is_read() {
         let mut pipeline = Pipeline::new(&settings("default"));
         let carrier = carrier(kind, "carrier", 0, FORMS);
         put(&mut pipeline, &carrier);
-        let told = told(&pipeline.settle());
+        let told = reported(&pipeline.settle());
         // No Service and no Host is there; the annotation itself is fine.
         let of_annotation = |line: &&String| line.starts_with("SES90");
         assert_eq!(told[&carrier.key().to_string()].iter().find(of_annotation), None, "{told:?}");
@@ -176,7 +176,7 @@ fn what_is_wrong_is_told_on_the_carrier_with_its_line() {
     let service = carrier(kind::SERVICE, "web", 0, TROUBLE);
     put(&mut pipeline, &service);
     let output = pipeline.settle();
-    let told = told(&output);
+    let told = reported(&output);
     assert_eq!(told.keys().collect::<Vec<_>>(), ["Service shop/web"], "nothing is told on objects that are none");
     let mut lines = told["Service shop/web"].clone();
     lines.retain(|line| line.starts_with("SES90"));
@@ -227,7 +227,7 @@ fn of_two_definitions_one_is_in_effect_and_the_other_is_told() {
     assert_eq!(owner(&pipeline), Some(new.key()));
 
     put(&mut pipeline, &old);
-    let output = told(&pipeline.settle());
+    let output = reported(&pipeline.settle());
     assert_eq!(owner(&pipeline), Some(old.key()));
     let lost = "SES9016 line 1: DevPortal shop/portal is already defined in the annotation of Ingress shop/old";
     assert_eq!(output["Service shop/new"], [lost]);
@@ -236,7 +236,7 @@ fn of_two_definitions_one_is_in_effect_and_the_other_is_told() {
 
     let own = object(kind::DEV_PORTAL, "portal", &json!({}));
     put(&mut pipeline, &own);
-    let output = told(&pipeline.settle());
+    let output = reported(&pipeline.settle());
     assert_eq!(owner(&pipeline), None);
     let lost = "SES9016 line 1: DevPortal shop/portal is already defined as an object of its own";
     assert_eq!(
@@ -248,7 +248,7 @@ fn of_two_definitions_one_is_in_effect_and_the_other_is_told() {
 
     pipeline.put(&own.key(), None);
     let output = pipeline.settle();
-    assert_eq!(told(&output)["Ingress shop/old"], [effect]);
+    assert_eq!(reported(&output)["Ingress shop/old"], [effect]);
     assert!(
         output.verdicts.iter().any(|(object, list)| *object == own.key() && list.is_none()),
         "no longer told there"
@@ -274,7 +274,7 @@ fn two_instances_with_two_ids_share_nothing() {
     let names = ["blue", "default", "every", "both", "broken", "carried-blue", "carried-default"];
     let mut pipeline = Pipeline::new(&settings("blue"));
     objects.iter().for_each(|object| put(&mut pipeline, object));
-    let blue = told(&pipeline.settle());
+    let blue = reported(&pipeline.settle());
     let read = |pipeline: &Pipeline| -> Vec<&str> {
         names.into_iter().filter(|name| found::<DevPortal>(pipeline, name).is_some()).collect()
     };
@@ -297,7 +297,7 @@ fn two_instances_with_two_ids_share_nothing() {
     assert_eq!(read(&pipeline), ["default", "every", "both", "carried-default"]);
     assert!(pipeline.engine().get::<Modules>(&()).is_none());
     assert_eq!(
-        told(&output)["Service shop/web"],
+        reported(&output)["Service shop/web"],
         ["SES9001 line 3: DevPortal carried-default spec: Sesame has no developer portal"]
     );
     assert_eq!(pipeline.self_check(), Ok(()));
@@ -325,7 +325,7 @@ fn an_annotation_is_bounded() {
     ] {
         let mut pipeline = Pipeline::new(&settings("default"));
         put(&mut pipeline, &carrier(kind::SERVICE, "web", 0, annotation));
-        let told = told(&pipeline.settle());
+        let told = reported(&pipeline.settle());
         let limit = told["Service shop/web"]
             .iter()
             .find(|line| line.starts_with("SES9015"))
@@ -339,7 +339,7 @@ fn an_annotation_is_bounded() {
         json!({ "metadata": { "name": "web", "namespace": "shop", "annotations": { "getambassador.io/config": 7 } } });
     let mut pipeline = Pipeline::new(&settings("default"));
     put(&mut pipeline, &decoded(kind::SERVICE, &service));
-    assert!(told(&pipeline.settle())["Service shop/web"][0].starts_with("SES9010"));
+    assert!(reported(&pipeline.settle())["Service shop/web"][0].starts_with("SES9010"));
 }
 
 /// One edit of the objects.
@@ -412,7 +412,7 @@ fn a_module_in_an_annotation_counts_as_any_other() {
     let annotation =
         "{apiVersion: ambassador/v1, kind: Module, name: ambassador, config: {server_name: carried, service_port: 1}}";
     put(&mut pipeline, &carrier(kind::SERVICE, "web", 0, annotation));
-    let told = told(&pipeline.settle());
+    let told = reported(&pipeline.settle());
     let module = pipeline.engine().get::<Modules>(&()).unwrap();
     assert_eq!(module.settings.server_name.get().unwrap().as_deref(), Some("carried"));
     assert_eq!(
@@ -480,7 +480,11 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
     put(&mut pipeline, &object(kind::AUTH_SERVICE, "mine", &json!({ "auth_service": "open" })));
     let output = pipeline.settle();
     assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_none());
-    assert!(told(&output)["AuthService shop/mine"][0].starts_with("SES9003 the operator's"), "{:?}", told(&output));
+    assert!(
+        reported(&output)["AuthService shop/mine"][0].starts_with("SES9003 the operator's"),
+        "{:?}",
+        reported(&output)
+    );
     settings.emissary.namespace = "shop".into();
     pipeline.set_settings(&settings);
     pipeline.settle();

@@ -157,15 +157,15 @@ fn a_long_catch_all_is_not_repeated_in_wildcard_hosts_and_told_once() {
         let key = (ListenerId::http(), Host::parse("*.w0.example.com").unwrap());
         pipeline.engine().get::<VirtualHosts>(&key).unwrap().host.catch_all.len()
     };
-    let told = |output: &Output| -> Vec<String> {
+    let reported = |output: &Output| -> Vec<String> {
         let all = output.verdicts.iter().flat_map(|(_, list)| list).flat_map(|list| list.iter());
         all.filter(|verdict| verdict.code == Code::CatchAllTooLong).map(ToString::to_string).collect()
     };
     // Without a wildcard host nobody repeats anything.
     let (mut pipeline, output) = pipeline([any("a", 800), any("b", 1), service(), slice()]);
-    assert!(told(&output).is_empty(), "{:?}", told(&output));
+    assert!(reported(&output).is_empty(), "{:?}", reported(&output));
     let output = put(&mut pipeline, wildcards(200));
-    let told_now = told(&output);
+    let told_now = reported(&output);
     assert_eq!(told_now.len(), 2, "{told_now:?}");
     assert!(told_now[0].starts_with("SES7005: Ingress default/a: "), "{told_now:?}");
     assert!(told_now[1].starts_with("SES7005: Ingress default/b: "), "{told_now:?}");

@@ -56,7 +56,7 @@ fn pipeline_with(certificates: Certificates) -> Pipeline {
 }
 
 /// The names of what a fleet is told, and of what it loses.
-fn told(output: &mut Output, fleet: &FleetId) -> (BTreeSet<String>, BTreeSet<String>) {
+fn reported(output: &mut Output, fleet: &FleetId) -> (BTreeSet<String>, BTreeSet<String>) {
     let changes = output.take_fleet(fleet).xds;
     let set = changes.upserts.iter().map(|resource| format!("{} {}", resource.kind, resource.name));
     let gone = changes.removes.iter().map(|(kind, name)| format!("{kind} {name}"));

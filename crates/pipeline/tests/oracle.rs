@@ -424,7 +424,7 @@ impl Inputs {
 }
 
 /// Takes note of what comes out.
-fn told(mut output: Output, known: &mut KnownServices, withheld: &mut Withheld) {
+fn reported(mut output: Output, known: &mut KnownServices, withheld: &mut Withheld) {
     if let Some(new) = output.withheld.take() {
         withheld.insert(FleetId::Shared, new);
     }
@@ -499,10 +499,10 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
                 if pipeline.step_for(Duration::ZERO, &mut output) == Progress::Settled {
                     pipeline.finish(&mut output);
                 }
-                told(output, &mut known, &mut withheld);
+                reported(output, &mut known, &mut withheld);
             }
             Edit::Settle => {
-                told(pipeline.settle(), &mut known, &mut withheld);
+                reported(pipeline.settle(), &mut known, &mut withheld);
                 known.assert_whole();
             }
             Edit::Admit(partitions) => pipeline.admit(partitions),
@@ -516,12 +516,12 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
                 // A job has a place in the books until it is done.
                 finished.drain(..).for_each(|finished| drop(pipeline.finish_job(finished)));
                 pipeline.self_check().unwrap();
-                told(pipeline.settle(), &mut known, &mut withheld);
+                reported(pipeline.settle(), &mut known, &mut withheld);
             }
             Edit::Refuse(which) => {
                 let Some((fleet, outcome)) = known.refusal(which) else { continue };
                 pipeline.on_outcome_in(&fleet, &outcome);
-                told(pipeline.settle(), &mut known, &mut withheld);
+                reported(pipeline.settle(), &mut known, &mut withheld);
             }
             Edit::Share(some) => {
                 for fleet in (0..3).map(fleet) {
@@ -538,7 +538,7 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
         let mut output = Output::default();
         while pipeline.step(&mut output) == Progress::More {}
         pipeline.finish(&mut output);
-        told(output, &mut known, &mut withheld);
+        reported(output, &mut known, &mut withheld);
         if pipeline.backlog() > 0 {
             pipeline.admit(1);
             continue;
@@ -555,7 +555,7 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
         let named =
             output.fleets.iter().flat_map(|(fleet, of)| of.probes.iter().map(|probe| (fleet.clone(), probe.clone())));
         let probe = probes.chain(named).next();
-        told(output, &mut known, &mut withheld);
+        reported(output, &mut known, &mut withheld);
         let Some((fleet, (kind, name))) = probe else { break };
         let outcome = ResourceOutcome { kind, name, version: 0, content: 0, outcome: Outcome::Taken };
         pipeline.on_outcome_in(&fleet, &outcome);

@@ -59,7 +59,7 @@ impl Loop {
     }
 
     /// The Ingresses that are told that they are too large.
-    fn told(&self) -> Vec<&str> {
+    fn reported(&self) -> Vec<&str> {
         let large = |list: &Vec<Verdict>| list.iter().any(|verdict| verdict.code == Code::ResourceTooLarge);
         self.verdicts.iter().filter(|(_, list)| large(list)).map(|(object, _)| &*object.name).collect()
     }
@@ -92,7 +92,7 @@ fn the_largest_host_is_withheld_and_told_until_it_is_smaller() {
     for (packing, kind) in [(Packing::Scoped, Kind::ScopedRoute), (Packing::Plain, Kind::Route)] {
         let mut bed = Loop::new(packing, 60_000);
         bed.put([web(), paths("a", 1), paths("big", 1_000), paths("b", 2)]);
-        assert_eq!(bed.told(), ["big"], "{packing:?}");
+        assert_eq!(bed.reported(), ["big"], "{packing:?}");
         let table = bed.table(kind);
         let bodies: Vec<_> = table.iter().map(|entry| entry.body.clone()).collect();
         let has = |table: &[bytes::Bytes], name: &str| {
@@ -107,9 +107,9 @@ fn the_largest_host_is_withheld_and_told_until_it_is_smaller() {
         }
         // Others move on meanwhile.
         bed.put([paths("c", 3)]);
-        assert_eq!(bed.told(), ["big"], "{packing:?}");
+        assert_eq!(bed.reported(), ["big"], "{packing:?}");
         bed.put([paths("big", 5)]);
-        assert!(bed.told().is_empty(), "{packing:?}: {:?}", bed.verdicts);
+        assert!(bed.reported().is_empty(), "{packing:?}: {:?}", bed.verdicts);
         assert!(bed.table(kind).iter().all(|entry| entry.role == Role::Own), "{packing:?}");
     }
 }
@@ -130,11 +130,11 @@ fn the_largest_go_first_whoever_came_first_and_come_back_when_there_is_room() {
             1 => all().into_iter().rev().for_each(|object| bed.put([object])),
             _ => bed.put(all()),
         }
-        assert_eq!(bed.told(), ["huge"], "{order}");
+        assert_eq!(bed.reported(), ["huge"], "{order}");
         ends.push(bed.table(Kind::ScopedRoute).version());
         // There is room again.
         bed.put([paths("large", 1)]);
-        assert!(bed.told().is_empty(), "{order}: {:?}", bed.told());
+        assert!(bed.reported().is_empty(), "{order}: {:?}", bed.reported());
     }
     assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");
 }
@@ -165,7 +165,7 @@ fn the_owner_of_the_catch_all_is_told_of_a_wildcard_host_that_its_routes_make_la
     let all = || [web(), paths_of("wild", "*.example.com", 1), paths_of("any", "", 80)];
     let mut bed = Loop::new(Packing::Scoped, scopes(all()) - 1);
     bed.put(all());
-    assert_eq!(bed.told(), ["any", "wild"]);
+    assert_eq!(bed.reported(), ["any", "wild"]);
 }
 
 #[test]
@@ -182,10 +182,10 @@ fn the_scope_of_redirects_is_withheld_like_any_other_and_told_those_who_follow_t
     let hosts = || (0..300).map(|at| paths(&format!("a-host-with-a-long-name-{at}"), 1)).chain([web()]);
     let mut bed = Loop::new(Packing::Scoped, scopes(hosts().chain([following(true)])) - 1);
     bed.put(hosts().chain([following(true)]));
-    assert_eq!(bed.told(), ["follows"]);
+    assert_eq!(bed.reported(), ["follows"]);
     let name = envoy::name::redirects_scope(&model::PortId::new(model::FleetId::Shared, "ingress_http"));
     let withheld = |bed: &Loop| bed.table(Kind::ScopedRoute).get(&name).is_none_or(|entry| entry.role != Role::Own);
     assert!(withheld(&bed));
     bed.put([following(false)]);
-    assert!(bed.told().is_empty(), "{:?}", bed.told());
+    assert!(bed.reported().is_empty(), "{:?}", bed.reported());
 }

@@ -10,7 +10,7 @@ mod script;
 #[allow(dead_code, reason = "shared with the tests of packings")]
 mod world;
 
-use bed::{Bed, PATIENCE};
+use bed::{Bed, TIMEOUT};
 use model::{Code, ObjectRef};
 use pipeline::settings::Packing;
 use replicas::Role;
@@ -39,7 +39,7 @@ async fn answers(client: &Client, host: &str, path: &str, wanted: u16) {
         status if status == wanted => Ok(()),
         other => Err(other),
     };
-    eventually(format!("{host}{path} to answer {wanted}"), PATIENCE, look).await.unwrap();
+    eventually(format!("{host}{path} to answer {wanted}"), TIMEOUT, look).await.unwrap();
 }
 
 async fn served(client: &Client, host: &str, path: &str) {
@@ -97,7 +97,7 @@ async fn edit_and_mend(packing: Packing) {
     bed.settled().await;
     let answer = client.clone().host("bad.example.com").get("/good").await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.text().contains("SES8001")), (503, true));
-    let line = within("the access log", PATIENCE, fresh.process().log().line("SES8001")).await.unwrap().unwrap();
+    let line = within("the access log", TIMEOUT, fresh.process().log().line("SES8001")).await.unwrap().unwrap();
     assert!(line.contains(r#""origin_kind":"Ingress""#) && line.contains(r#""origin_name":"bad""#), "{line}");
     served(&client, "h0.example.com", "/new").await;
     bed.pipeline.self_check().unwrap();

@@ -79,11 +79,11 @@ fn put(pipeline: &mut Pipeline, object: Object) {
 }
 
 /// All that is told about an Ingress, if it is told anew.
-fn told(output: &Output, name: &str) -> Option<Vec<String>> {
-    told_of(output, &ObjectRef::new(kinds::kind::INGRESS, "default", name))
+fn reported(output: &Output, name: &str) -> Option<Vec<String>> {
+    reported_on(output, &ObjectRef::new(kinds::kind::INGRESS, "default", name))
 }
 
-fn told_of(output: &Output, subject: &ObjectRef) -> Option<Vec<String>> {
+fn reported_on(output: &Output, subject: &ObjectRef) -> Option<Vec<String>> {
     let (_, list) = output.verdicts.iter().find(|(object, _)| object == subject)?;
     Some(
         list.iter()
@@ -142,7 +142,7 @@ fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
         put(&mut pipeline, secret(&ca, name, &host, 40, until));
     }
     let output = pipeline.settle_at(at(41));
-    assert_eq!((told(&output, "short"), told(&output, "long")), (Some(Vec::new()), Some(Vec::new())));
+    assert_eq!((reported(&output, "short"), reported(&output, "long")), (Some(Vec::new()), Some(Vec::new())));
     assert_eq!(pipeline.time_due(), Some(at(42) + 1));
     assert!(!pipeline.set_time(at(42)), "its last second");
 
@@ -150,16 +150,16 @@ fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
     assert!(pipeline.set_time(at(42) + 1));
     let output = pipeline.settle();
     let expected = "SES3108 the certificate in Secret default/short expired at 2011-12-22T00:00:00Z";
-    assert_eq!(told(&output, "short"), Some(vec![expected.to_owned()]));
-    assert_eq!((told(&output, "long"), output.xds.upserts.len()), (None, 0));
+    assert_eq!(reported(&output, "short"), Some(vec![expected.to_owned()]));
+    assert_eq!((reported(&output, "long"), output.xds.upserts.len()), (None, 0));
     assert_eq!(woken(&pipeline, &before), [("certificates out of date", 1), ("verdicts", 1)]);
     assert_eq!(pipeline.self_check(), Ok(()));
 
     put(&mut pipeline, secret(&ca, "short", "short.example.com", 42, 43));
-    assert_eq!(told(&pipeline.settle_at(at(42) + 2), "short"), Some(Vec::new()));
+    assert_eq!(reported(&pipeline.settle_at(at(42) + 2), "short"), Some(Vec::new()));
     assert_eq!(pipeline.time_due(), Some(at(43) + 1));
     // A clock that is set back.
-    let early = told(&pipeline.settle_at(at(39)), "short").unwrap();
+    let early = reported(&pipeline.settle_at(at(39)), "short").unwrap();
     assert_eq!(early, ["SES3108 the certificate in Secret default/short is not valid before 2011-12-22T00:00:00Z"]);
     assert_eq!(pipeline.time_due(), Some(at(40)));
     assert_eq!(pipeline.self_check(), Ok(()));
@@ -185,7 +185,7 @@ fn the_first_build_knows_the_time() {
     assert!(!pipeline.set_time(at(43)));
     pipeline.finish(&mut output);
     let expected = "SES3108 the certificate in Secret default/a expired at 2011-12-22T00:00:00Z";
-    assert_eq!(told(&output, "a"), Some(vec![expected.to_owned()]), "told once, and by the first build");
+    assert_eq!(reported(&output, "a"), Some(vec![expected.to_owned()]), "told once, and by the first build");
     assert!(!output.xds.upserts.is_empty(), "and served");
     assert_eq!(pipeline.self_check(), Ok(()));
 }
@@ -201,7 +201,7 @@ fn a_certificate_for_another_host_is_told() {
     put(&mut pipeline, secret(&ca, "a", "b.example.com", now, now + 2));
     let output = pipeline.settle();
     let expected = "SES3111 the certificate in Secret default/a is for b.example.com, not for a.example.com";
-    assert_eq!(told(&output, "a"), Some(vec![expected.to_owned()]));
+    assert_eq!(reported(&output, "a"), Some(vec![expected.to_owned()]));
 }
 
 #[test]
@@ -212,11 +212,11 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
     put(&mut pipeline, secret(&ca, "a", "a.example.com", 40, 90));
     put(&mut pipeline, service());
     let none = vec!["SES3007 Service default/web has no ready endpoint for port 80".to_owned()];
-    assert_eq!(told(&pipeline.settle(), "a"), Some(none.clone()));
+    assert_eq!(reported(&pipeline.settle(), "a"), Some(none.clone()));
 
     let before = computed(&pipeline);
     put(&mut pipeline, slice(&[true, false]));
-    assert_eq!(told(&pipeline.settle(), "a"), Some(Vec::new()));
+    assert_eq!(reported(&pipeline.settle(), "a"), Some(Vec::new()));
     let tables: Vec<&str> = woken(&pipeline, &before).into_iter().map(|(table, _)| table).collect();
     assert_eq!(tables, ["endpoint resources", "endpointslices", "verdicts"]);
 
@@ -229,7 +229,7 @@ fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
         assert_eq!(tables, ["endpoint resources", "endpointslices"]);
     }
     put(&mut pipeline, slice(&[false, false]));
-    assert_eq!(told(&pipeline.settle(), "a"), Some(none));
+    assert_eq!(reported(&pipeline.settle(), "a"), Some(none));
     assert_eq!(pipeline.self_check(), Ok(()));
 }
 
@@ -246,7 +246,7 @@ fn a_crl_is_told_before_it_ends_and_when_it_has_ended_and_nothing_is_sent() {
     put(&mut pipeline, entry("short", "crl.pem", ca.crl([]).pem()));
     let subject = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "default", "short");
     let output = pipeline.settle_at(now);
-    assert_eq!(told_of(&output, &subject), Some(Vec::new()));
+    assert_eq!(reported_on(&output, &subject), Some(Vec::new()));
 
     // The list is two days old and good for 30 more: its last fifth begins 6.4 days before its end.
     let notice = pipeline.time_due().unwrap();
@@ -256,7 +256,7 @@ fn a_crl_is_told_before_it_ends_and_when_it_has_ended_and_nothing_is_sent() {
     let before = computed(&pipeline);
     assert!(pipeline.set_time(notice));
     let output = pipeline.settle();
-    let said = told_of(&output, &subject).unwrap();
+    let said = reported_on(&output, &subject).unwrap();
     assert!(said.len() == 1 && said[0].starts_with("SES3122 a CRL in Secret default/short expires at "), "{said:?}");
     assert_eq!(output.xds.upserts.len(), 0);
     assert_eq!(woken(&pipeline, &before), [("certificates out of date", 1), ("verdicts", 1)]);
@@ -265,16 +265,16 @@ fn a_crl_is_told_before_it_ends_and_when_it_has_ended_and_nothing_is_sent() {
     assert!((due - end).abs() < 60, "{due}");
     assert!(pipeline.set_time(due));
     let output = pipeline.settle();
-    let said = told_of(&output, &subject).unwrap();
+    let said = reported_on(&output, &subject).unwrap();
     assert!(said.len() == 1 && said[0].starts_with("SES3121 a CRL in Secret default/short expired at "), "{said:?}");
     assert_eq!(pipeline.self_check(), Ok(()));
 
     // One that came too late is told at once, and a good one ends it.
     put(&mut pipeline, entry("short", "crl.pem", ca.stale_crl([]).pem()));
-    let said = told_of(&pipeline.settle_at(now), &subject).unwrap();
+    let said = reported_on(&pipeline.settle_at(now), &subject).unwrap();
     assert!(said.len() == 1 && said[0].starts_with("SES3121"), "{said:?}");
     put(&mut pipeline, entry("short", "crl.pem", ca.crl([]).pem()));
-    assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));
+    assert_eq!(reported_on(&pipeline.settle_at(now), &subject), Some(Vec::new()));
     assert_eq!(pipeline.self_check(), Ok(()));
 }
 
@@ -302,7 +302,7 @@ fn a_client_ca_is_told_before_it_expires_and_when_it_has_and_nothing_is_sent() {
     host["spec"]["virtualhost"]["tls"]["clientValidation"] = json!({ "caSecret": "ca" });
     put(&mut pipeline, object(&host));
     let subject = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "default", "clients");
-    assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));
+    assert_eq!(reported_on(&pipeline.settle_at(now), &subject), Some(Vec::new()));
 
     let notice = pipeline.time_due().unwrap();
     assert!((notice - (now + 79 * day)).abs() < 60, "{}", notice - now);
@@ -310,7 +310,7 @@ fn a_client_ca_is_told_before_it_expires_and_when_it_has_and_nothing_is_sent() {
     let before = computed(&pipeline);
     assert!(pipeline.set_time(notice));
     let output = pipeline.settle();
-    let said = told_of(&output, &subject).unwrap();
+    let said = reported_on(&output, &subject).unwrap();
     assert!(said.len() == 1 && said[0].starts_with("SES5184 a CA in Secret default/ca expires at "), "{said:?}");
     assert_eq!(output.xds.upserts.len(), 0);
     assert_eq!(woken(&pipeline, &before), [("certificates out of date", 1), ("verdicts", 1)]);
@@ -318,24 +318,24 @@ fn a_client_ca_is_told_before_it_expires_and_when_it_has_and_nothing_is_sent() {
     let end = pipeline.time_due().unwrap();
     assert!((end - (now + 99 * day)).abs() < 60, "{}", end - now);
     assert!(pipeline.set_time(end));
-    let said = told_of(&pipeline.settle(), &subject).unwrap();
+    let said = reported_on(&pipeline.settle(), &subject).unwrap();
     assert!(said.len() == 1 && said[0].starts_with("SES5183 a CA in Secret default/ca expired at "), "{said:?}");
     assert_eq!(pipeline.self_check(), Ok(()));
 
     // One that has expired hides neither that another soon will, nor when.
     let two = format!("{}{}", until(99).cert_pem(), until(149).cert_pem());
     put(&mut pipeline, entry("ca", "ca.crt", &two));
-    assert_eq!(told_of(&pipeline.settle_at(end), &subject), None, "it has been told");
+    assert_eq!(reported_on(&pipeline.settle_at(end), &subject), None, "it has been told");
     let notice = pipeline.time_due().unwrap();
     assert!((notice - (now + 119 * day)).abs() < 60, "{}", notice - now);
     assert!(pipeline.set_time(notice));
-    let said = told_of(&pipeline.settle(), &subject).unwrap();
+    let said = reported_on(&pipeline.settle(), &subject).unwrap();
     assert_eq!(said.iter().map(|text| &text[..7]).collect::<Vec<_>>(), ["SES5183", "SES5184"], "{said:?}");
     assert_eq!(pipeline.self_check(), Ok(()));
 
     // A month is enough for a CA of many years.
     put(&mut pipeline, entry("ca", "ca.crt", &bundle(1000)));
-    assert_eq!(told_of(&pipeline.settle_at(now), &subject), Some(Vec::new()));
+    assert_eq!(reported_on(&pipeline.settle_at(now), &subject), Some(Vec::new()));
     assert!((pipeline.time_due().unwrap() - (now + 970 * day)).abs() < 60);
     assert_eq!(pipeline.self_check(), Ok(()));
 }

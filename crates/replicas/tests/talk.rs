@@ -24,7 +24,7 @@ use xds::{
     TlsFiles, Version,
 };
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const PERMISSION_DENIED: u32 = 7;
 
 /// A replica that serves and talks until the test ends.
@@ -85,7 +85,7 @@ impl Replica {
     async fn withholds(&self, what: &str, wanted: &[Quarantined]) {
         let mut others = self.replicas.others();
         let same = others.wait_for(|others| others.of(&Fleet::Shared) == wanted);
-        within(format!("a replica to learn of {what}"), PATIENCE, same).await.unwrap().unwrap();
+        within(format!("a replica to learn of {what}"), TIMEOUT, same).await.unwrap().unwrap();
     }
 }
 
@@ -93,7 +93,7 @@ impl Replica {
 async fn becomes(ack_reports: &mut AckReports, version: &Version, what: &str, wanted: bool) {
     let is_so = |(of, report): &(Version, AckReport)| of == version && report.is_programmed == wanted;
     let waiting = async { while !ack_reports.next().await.iter().any(is_so) {} };
-    let late = within(what, PATIENCE, waiting).await;
+    let late = within(what, TIMEOUT, waiting).await;
     late.unwrap_or_else(|late| panic!("{late}: {:?}", ack_reports.counts(version)));
 }
 
@@ -108,7 +108,7 @@ async fn counts(ack_reports: &mut AckReports, version: &Version, what: &str, wan
             let _no_news = tokio::time::timeout(Duration::from_millis(20), ack_reports.next()).await;
         }
     };
-    let late = within(format!("the count of {what}"), PATIENCE, counting).await;
+    let late = within(format!("the count of {what}"), TIMEOUT, counting).await;
     late.unwrap_or_else(|late| panic!("{late}: {:?}", ack_reports.counts(version)));
 }
 
@@ -226,7 +226,7 @@ async fn what_is_asked_and_answered_may_be_more_than_a_message() {
     within("all to be programmed", Duration::from_secs(120), waiting).await.unwrap();
     let mut others = a.replicas.others();
     let all = others.wait_for(|others| others.of(&Fleet::Shared).len() == 5_000);
-    within("all that is withheld", PATIENCE, all).await.unwrap().unwrap();
+    within("all that is withheld", TIMEOUT, all).await.unwrap().unwrap();
 }
 
 /// A holder that lets everybody in and says nothing is not worth hurrying back to.
@@ -240,7 +240,7 @@ async fn who_is_let_in_and_cut_off_comes_back_less_and_less_often() {
     let mut last = None;
     let mut waits = Vec::new();
     for _ in 0..5 {
-        drop(within("a stream", PATIENCE, peers.recv()).await.unwrap().unwrap());
+        drop(within("a stream", TIMEOUT, peers.recv()).await.unwrap().unwrap());
         let now = std::time::Instant::now();
         waits.extend(last.replace(now).map(|last| now.duration_since(last)));
     }
@@ -274,7 +274,7 @@ async fn the_leader_knows_which_certificates_all_have() {
             known if known == wanted => Ok(()),
             known => Err(format!("{known:?}")),
         };
-        eventually("the leader to know", PATIENCE, known).await.unwrap();
+        eventually("the leader to know", TIMEOUT, known).await.unwrap();
     };
     // A replica that has not said anything yet is not taken for one that has nothing.
     assert_eq!(leader.replicas.certificates().iter().map(|it| (it.count, it.cas.len())).collect::<Vec<_>>(), [(1, 0)]);
@@ -300,7 +300,7 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     one.until("the first", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     b.publish("1");
     for outcomes in [&mut of_b, &mut also_of_b] {
-        let outcome = within("an outcome of the follower", PATIENCE, outcomes.next()).await.unwrap();
+        let outcome = within("an outcome of the follower", TIMEOUT, outcomes.next()).await.unwrap();
         assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
     }
 
@@ -310,7 +310,7 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     b.publish("2");
     two.until("the second", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     a.publish("2");
-    let outcome = within("an outcome of the holder", PATIENCE, of_a.next()).await.unwrap();
+    let outcome = within("an outcome of the holder", TIMEOUT, of_a.next()).await.unwrap();
     assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
 
     // All refuse.
@@ -318,7 +318,7 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     a.publish("3");
     b.publish("3");
     for outcomes in [&mut of_a, &mut of_b] {
-        let outcome = within("an outcome of all", PATIENCE, outcomes.next()).await.unwrap();
+        let outcome = within("an outcome of all", TIMEOUT, outcomes.next()).await.unwrap();
         assert!(matches!(&outcome.outcome, Outcome::Refused { text, .. } if &**text == "no"), "{outcome:?}");
     }
 }
@@ -341,7 +341,7 @@ async fn of_those_that_refuse_the_first_by_name_is_told_while_it_does() {
             report.is_programmed && report.is_subscribed && refusal == wanted
         };
         let waiting = async { while !ack_reports.next().await.iter().any(is_so) {} };
-        within(what, PATIENCE, waiting).await.unwrap();
+        within(what, TIMEOUT, waiting).await.unwrap();
     };
     refused_by("one of the follower's", Some(("envoy-2", "not here"))).await;
     drop(two);
@@ -362,7 +362,7 @@ async fn what_is_refused_again_is_asked_again() {
     b.publish("1");
     for id in ["two", "three"] {
         let _refuses = b.client(&ca, id, Reply::Nack("no".into())).await;
-        let outcome = within(format!("an outcome on what {id} refused"), PATIENCE, of_b.next()).await.unwrap();
+        let outcome = within(format!("an outcome on what {id} refused"), TIMEOUT, of_b.next()).await.unwrap();
         assert!(matches!(outcome.outcome, Outcome::Taken), "{id}: {outcome:?}");
     }
 }
@@ -380,7 +380,7 @@ async fn who_is_silent_makes_no_refusal_stand() {
     let mut of_b = b.replicas.outcomes(Fleet::Shared);
     let _two = b.client(&ca, "two", Reply::Nack("no".into())).await;
     b.publish("1");
-    let outcome = within("an outcome of the follower", PATIENCE, of_b.next()).await.unwrap();
+    let outcome = within("an outcome of the follower", TIMEOUT, of_b.next()).await.unwrap();
     assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
 }
 

@@ -41,14 +41,14 @@ mod tests {
 
     #[test]
     fn a_class_that_was_probably_meant_is_named() {
-        let told = |named: Option<&str>, ours: &[&str]| {
+        let reported = |named: Option<&str>, ours: &[&str]| {
             let class = OtherClass { field: "spec.ingressClassName".into(), named, ours: ours.to_vec() };
             class.on(&ObjectRef::new(kinds::kind::SERVICE, "a", "b")).message.to_string()
         };
         let of_ours = "it is not served: class `contuor` is not one of ours; did you mean `contour`?";
-        assert_eq!(told(Some("contuor"), &["sesame", "contour"]), of_ours);
+        assert_eq!(reported(Some("contuor"), &["sesame", "contour"]), of_ours);
         let foreign = "it is not served: class `nginx` is not one of ours, which are `a`, `b` and `c`";
-        assert_eq!(told(Some("nginx"), &["a", "b", "c"]), foreign);
-        assert!(told(None, &["sesame"]).ends_with("the classes that are served are `sesame`"));
+        assert_eq!(reported(Some("nginx"), &["a", "b", "c"]), foreign);
+        assert!(reported(None, &["sesame"]).ends_with("the classes that are served are `sesame`"));
     }
 }

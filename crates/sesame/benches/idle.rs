@@ -21,7 +21,7 @@ use testbed::{ApiServer, Command, Net, Process, StateDir};
 /// How many writes are under way at once.
 const AT_ONCE: usize = 32;
 const REST: Duration = Duration::from_secs(20);
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 fn main() {
     // `cargo test --benches` only wants to know that it starts.
@@ -64,7 +64,7 @@ async fn measure(api: &ApiServer, many: usize) -> Process {
         .start_in(&state)
         .unwrap();
     let begun = Instant::now();
-    process.expect_http(format!("{address}:8000").parse().unwrap(), "/readyz", PATIENCE).await.unwrap();
+    process.expect_http(format!("{address}:8000").parse().unwrap(), "/readyz", TIMEOUT).await.unwrap();
     let ready = begun.elapsed();
     tokio::time::sleep(Duration::from_secs(5)).await;
     let before = cpu(&process);

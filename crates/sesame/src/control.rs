@@ -30,7 +30,7 @@ use provision::FleetStatus;
 use replicas::{Replicas, Shared};
 use resolve::Rejection;
 use source::outage::{Outage, OutageEvent};
-use source::{Batch, Feed, Origins, Problem, Subject};
+use source::{Batch, Feed, ObjectLocations, Problem, Subject};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, info, warn};
 use xds::{PublishError, ResourceOutcome, Server};
@@ -63,7 +63,7 @@ pub struct BatchReport<'a> {
     /// The objects that are new, other or gone, of the kinds that were [asked for](Control::telling).
     pub objects: Vec<(ObjectRef, Option<Object>)>,
     /// Where objects stand in files.
-    pub origins: &'a Origins,
+    pub origins: &'a ObjectLocations,
     /// The pipeline as it is now.
     pub pipeline: &'a Pipeline,
     /// Whether every source has said everything it knows, and the first build is published.
@@ -144,7 +144,7 @@ pub struct Control {
     replicas: Replicas,
     outcomes: FleetOutcomes,
     others: watch::Receiver<Shared>,
-    origins: Origins,
+    origins: ObjectLocations,
     signer: Signer,
     secrets: Option<Secrets>,
     jwks: Jwks,
@@ -196,7 +196,7 @@ impl Control {
             others: replicas.others(),
             replicas,
             server,
-            origins: Origins::default(),
+            origins: ObjectLocations::default(),
             signer: Signer::default(),
             secrets: None,
             jwks: Jwks::new(Limits::default(), jwks_metrics.clone()),
@@ -247,7 +247,7 @@ impl Control {
     }
 
     /// The same, with news of the objects of some kinds.
-    pub fn telling(self, tells: fn(Kind) -> bool) -> Self {
+    pub fn reporting(self, tells: fn(Kind) -> bool) -> Self {
         Self { tells, ..self }
     }
 

@@ -22,7 +22,7 @@ use model::status::StatusFacts;
 use model::{Code, ObjectRef, Severity, Verdict};
 use pipeline::{Dialects, Output, Pipeline, Settings};
 use source::folder::{Input, Limits};
-use source::{Batch, Origins, Problem};
+use source::{Batch, ObjectLocations, Problem};
 
 use crate::control;
 use crate::problem::Coded;
@@ -81,7 +81,7 @@ pub fn check(inputs: &[Input], settings: &Settings, endpoints: Endpoints) -> Res
 }
 
 fn of(batch: Batch, settings: &Settings, endpoints: Endpoints) -> Report {
-    let mut origins = Origins::default();
+    let mut origins = ObjectLocations::default();
     origins.apply(&batch);
     let Batch { changes, problems, .. } = batch;
     let keys: Vec<ObjectRef> = changes.iter().map(|change| change.key.clone()).collect();
@@ -92,7 +92,7 @@ fn of(batch: Batch, settings: &Settings, endpoints: Endpoints) -> Report {
     let Output { verdicts, facts, .. } = pipeline.settle_at(control::now());
     let has_endpoints = endpoints == Endpoints::Known || keys.iter().any(|key| key.kind == kind::ENDPOINT_SLICE);
     let is_told = |code: Code| !LATER.contains(&code) && (has_endpoints || code != Code::NoEndpoints);
-    let told = finding::told(&verdicts).filter(|verdict| is_told(verdict.code));
+    let told = finding::verdicts(&verdicts).filter(|verdict| is_told(verdict.code));
     let problems: Vec<&Problem> = problems.values().flatten().collect();
     let mut findings = finding::gather(&problems, &told.collect::<Vec<_>>(), &origins);
     let claimed = claimed(&keys, &verdicts);

@@ -7,6 +7,9 @@ use admin::LogFilter;
 use clap::ValueEnum;
 use source::snippet::Style;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::reload::Handle;
 
 use crate::output;
@@ -46,7 +49,7 @@ pub fn start(args: Args) -> LogFilter {
         .with_writer(std::io::stderr);
     match args.log_format {
         Format::Text => {
-            let log = log.with_filter_reloading();
+            let log = log.fmt_fields(TextFields).with_filter_reloading();
             let filter = changeable(log.reload_handle());
             log.init();
             filter
@@ -58,6 +61,23 @@ pub fn start(args: Args) -> LogFilter {
             log.init();
             filter
         }
+    }
+}
+
+/// The fields of a line of text: the message, then the others as `name=value`. The message begins with the error code, so `code` is left out;
+/// in JSON it is a key of its own.
+struct TextFields;
+
+impl<'writer> FormatFields<'writer> for TextFields {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> std::fmt::Result {
+        debug_fn(|writer, field, value| match field.name() {
+            "message" => write!(writer, "{value:?}"),
+            "code" => Ok(()),
+            // What the `log` crate adds to its records, for the formatter alone.
+            name if name.starts_with("log.") => Ok(()),
+            name => write!(writer, " {name}={value:?}"),
+        })
+        .format_fields(writer, fields)
     }
 }
 

@@ -52,7 +52,7 @@ use crate::trace::{Exporter, Tracer};
 use certificates::Issuer;
 use config::Config;
 use disk_cache::DiskCache;
-use live::{Live, Origin};
+use live::{ConfigSource, Live};
 use pages::{Pages, Prepared, Routers};
 use plan::Plan;
 use report::BatchReporter;
@@ -105,9 +105,9 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         }
     };
     let origin = match (&args.config_path, &args.sesame_config_name) {
-        (_, Some(name)) => Origin::Object(client.clone(), args.namespace.clone(), name.clone()),
-        (Some(path), None) => Origin::File(path.clone()),
-        (None, None) => Origin::Flags,
+        (_, Some(name)) => ConfigSource::Object(client.clone(), args.namespace.clone(), name.clone()),
+        (Some(path), None) => ConfigSource::File(path.clone()),
+        (None, None) => ConfigSource::Flags,
     };
     let election = plan.lease.clone().map(|lease| Election::new(client.clone(), lease)).transpose();
     let election = election.coded(Code::CommandLine, || "the leader election settings are not valid".to_owned())?;
@@ -141,7 +141,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let control = Control::new(Pipeline::new(&settings), server.clone(), replicas.clone())
         .fetching(Secrets::new(wants, answered))
         .following(changed_settings)
-        .telling(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
+        .reporting(|kind| kind == kind::SERVICE || pipeline::status_of(kind).is_some())
         .provisioning(gateway_fleets)
         .checking(plan.self_check);
     let (control, exporter) = match &plan.otlp_traces {

@@ -15,7 +15,7 @@ use testbed::envoy::Admin;
 use testbed::{Backend, Client, Process, StateDir, eventually, within};
 use tokio::sync::{Mutex, MutexGuard};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const MANAGER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
 const INGRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -110,7 +110,7 @@ async fn unready(proxy: &Proxy) {
         Ok(_) => Err("ready"),
         Err(_) => Ok(()),
     };
-    eventually("Envoy to be unready", PATIENCE, unready).await.unwrap();
+    eventually("Envoy to be unready", TIMEOUT, unready).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,8 +125,8 @@ async fn an_envoy_ends_when_its_clients_are_gone() {
     let ready_file = format!("--ready-file={}", file.display());
     let admin = format!("--admin-address={}", socket.display());
     let manager = sesame(&state, &["shutdown-manager", &admin, &ready_file]);
-    manager.expect_http(MANAGER, "/healthz", PATIENCE).await.unwrap();
-    manager.expect_http((Ipv6Addr::LOCALHOST, MANAGER.port()).into(), "/healthz", PATIENCE).await.unwrap();
+    manager.expect_http(MANAGER, "/healthz", TIMEOUT).await.unwrap();
+    manager.expect_http((Ipv6Addr::LOCALHOST, MANAGER.port()).into(), "/healthz", TIMEOUT).await.unwrap();
     assert!(!file.exists());
 
     let client = Client::new(INGRESS).connect().await.unwrap();
@@ -136,9 +136,9 @@ async fn an_envoy_ends_when_its_clients_are_gone() {
     // A probe that keeps its connection is nobody to wait for.
     let probe = Client::new((Ipv4Addr::LOCALHOST, 8002).into()).connect().await.unwrap();
     assert_eq!(probe.get("/ready").await.unwrap().status, 200);
-    let hook = tokio::spawn(async { Client::new(MANAGER).timeout(PATIENCE).get("/shutdown").await });
+    let hook = tokio::spawn(async { Client::new(MANAGER).timeout(TIMEOUT).get("/shutdown").await });
     // The output of a hook is seen by nobody: progress is in the log of the manager.
-    manager.expect_line("connections still open", PATIENCE).await.unwrap();
+    manager.expect_line("connections still open", TIMEOUT).await.unwrap();
     let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=100ms"]);
 
     unready(&proxy).await;
@@ -147,15 +147,15 @@ async fn an_envoy_ends_when_its_clients_are_gone() {
 
     let answer = client.get("/").await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, Some("close")), "served, and asked to go");
-    within("the client to be asked to go", PATIENCE, client.closed()).await.unwrap();
+    within("the client to be asked to go", TIMEOUT, client.closed()).await.unwrap();
     assert!(!hook.is_finished() && http2.is_open(), "a client is there");
     assert_eq!(http2.get("/").await.unwrap().status, 200, "the request that GOAWAY follows is served");
-    within("the client of HTTP/2 to be asked to go", PATIENCE, http2.closed()).await.unwrap();
-    let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
+    within("the client of HTTP/2 to be asked to go", TIMEOUT, http2.closed()).await.unwrap();
+    let ended = within("the end of the drain", TIMEOUT, shutdown.exited()).await.unwrap().unwrap();
     assert!(ended.success(), "{}", shutdown.log().text());
-    let answer = within("the hook", PATIENCE, hook).await.unwrap().unwrap().unwrap();
+    let answer = within("the hook", TIMEOUT, hook).await.unwrap().unwrap().unwrap();
     assert_eq!(answer.status, 200);
-    manager.expect_line("Envoy may exit", PATIENCE).await.unwrap();
+    manager.expect_line("Envoy may exit", TIMEOUT).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,7 +168,7 @@ async fn connections_of_tcp_and_sessions_of_udp_are_waited_for() {
     let ready_file = format!("--ready-file={}", state.path().join("ok").display());
     let drain = async || {
         let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=100ms", "--timeout=2s"]);
-        let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
+        let ended = within("the end of the drain", TIMEOUT, shutdown.exited()).await.unwrap().unwrap();
         assert!(ended.success(), "{}", shutdown.log().text());
         shutdown.log().text()
     };
@@ -199,10 +199,10 @@ async fn a_restarted_manager_ends_the_drain_of_an_envoy_that_stays() {
     proxy
         .envoy()
         .process()
-        .expect_ok("Envoy to be ready", PATIENCE, async || proxy.envoy().admin().get("/ready").await)
+        .expect_ok("Envoy to be ready", TIMEOUT, async || proxy.envoy().admin().get("/ready").await)
         .await
         .unwrap();
-    manager.expect_line("made it ready again", PATIENCE).await.unwrap();
+    manager.expect_line("made it ready again", TIMEOUT).await.unwrap();
     let answer = client.get("/").await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.header("connection")), (200, None), "nobody is asked to go any more");
 }
@@ -213,18 +213,18 @@ async fn a_manager_that_is_to_end_drains_the_envoy_that_waits_for_it() {
     let bed = Bed::start().await;
     let Bed { proxy, state, admin, ready_file, .. } = &bed;
     let manager = sesame(state, &["shutdown-manager", admin, ready_file]);
-    manager.expect_http(MANAGER, "/healthz", PATIENCE).await.unwrap();
+    manager.expect_http(MANAGER, "/healthz", TIMEOUT).await.unwrap();
     let client = Client::new(INGRESS).connect().await.unwrap();
     assert_eq!(client.get("/").await.unwrap().status, 200);
-    let hook = tokio::spawn(async { Client::new(MANAGER).timeout(PATIENCE).get("/shutdown").await });
-    manager.expect_line("Envoy is shutting down", PATIENCE).await.unwrap();
+    let hook = tokio::spawn(async { Client::new(MANAGER).timeout(TIMEOUT).get("/shutdown").await });
+    manager.expect_line("Envoy is shutting down", TIMEOUT).await.unwrap();
     manager.signal(Signal::TERM).unwrap();
     unready(proxy).await;
     assert!(!hook.is_finished(), "a client is there");
     drop(client);
-    let answer = within("the hook", PATIENCE, hook).await.unwrap().unwrap().unwrap();
+    let answer = within("the hook", TIMEOUT, hook).await.unwrap().unwrap().unwrap();
     assert_eq!(answer.status, 200);
-    let ended = within("the end of the manager", PATIENCE, manager.exited()).await.unwrap().unwrap();
+    let ended = within("the end of the manager", TIMEOUT, manager.exited()).await.unwrap().unwrap();
     assert!(ended.success(), "{}", manager.log().text());
 }
 
@@ -233,7 +233,7 @@ async fn a_manager_that_is_to_end_drains_the_envoy_that_waits_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_envoy_is_gone_at_once() {
     const DELAYS: Duration = Duration::from_millis(200);
-    let mut fastest = PATIENCE;
+    let mut fastest = TIMEOUT;
     for _ in 0..3 {
         let bed = Bed::start().await;
         let Bed { proxy, state, admin, ready_file, .. } = &bed;
@@ -241,7 +241,7 @@ async fn an_idle_envoy_is_gone_at_once() {
         let words = ["shutdown", admin, ready_file].into_iter().chain(delays).collect::<Vec<_>>();
         let begun = Instant::now();
         let shutdown = sesame(state, &words);
-        let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
+        let ended = within("the end of the drain", TIMEOUT, shutdown.exited()).await.unwrap().unwrap();
         assert!(ended.success() && state.path().join("ok").exists(), "{}", shutdown.log().text());
         proxy.envoy().stop().await.unwrap();
         fastest = fastest.min(begun.elapsed());
@@ -264,7 +264,7 @@ async fn clients_that_stay_are_not_waited_for_for_ever() {
     let (admin, ready_file) =
         (format!("--admin-address={}", socket.display()), format!("--ready-file={}", file.display()));
     let shutdown = sesame(&state, &["shutdown", &admin, &ready_file, "--check-interval=100ms", "--timeout=1s"]);
-    let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
+    let ended = within("the end of the drain", TIMEOUT, shutdown.exited()).await.unwrap().unwrap();
     assert!(ended.success() && file.exists(), "{}", shutdown.log().text());
     assert!(shutdown.log().text().contains("1 connections did not close within 1s"), "{}", shutdown.log().text());
     assert!(client.is_open());
@@ -277,6 +277,6 @@ async fn an_envoy_that_does_not_answer_may_end() {
     let file = state.path().join("ok");
     let ready_file = format!("--ready-file={}", file.display());
     let shutdown = sesame(&state, &["shutdown", "--admin-address=/nowhere/admin.sock", &ready_file]);
-    let ended = within("the end of the drain", PATIENCE, shutdown.exited()).await.unwrap().unwrap();
+    let ended = within("the end of the drain", TIMEOUT, shutdown.exited()).await.unwrap().unwrap();
     assert!(!ended.success() && file.exists(), "{}", shutdown.log().text());
 }

@@ -17,12 +17,12 @@ pub struct Change {
     /// It may be the one that was sent before: an edit above an object moves it in its file and changes nothing else.
     pub object: Option<Object>,
     /// Where it was read.
-    pub origin: Origin,
+    pub source: ChangeSource,
 }
 
 /// Where an object was read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Origin {
+pub enum ChangeSource {
     /// From an API server.
     Cluster,
     /// From a file.

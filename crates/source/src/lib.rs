@@ -17,8 +17,8 @@ pub mod outage;
 pub mod snippet;
 
 pub use ::yaml;
-pub use change::{Batch, Change, Origin, Problem, Subject};
+pub use change::{Batch, Change, ChangeSource, Problem, Subject};
 pub use cluster::Cluster;
 pub use feed::{Closed, Feed, Feeder, Update, feed};
 pub use folder::Folder;
-pub use location::{FieldPart, ObjectLocation, Origins, SourceLocation};
+pub use location::{FieldPart, ObjectLocation, ObjectLocations, SourceLocation};

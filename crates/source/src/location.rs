@@ -4,11 +4,11 @@
 //! found when somebody asks, by reading the file again: errors are few and objects are many. If the file has changed
 //! since, only the object's first line is named, which is as much as is still known.
 //!
-//! Who asks for many fields asks for all of them at once ([`Origins::locations`]): each file is read once, and each document parsed
+//! Who asks for many fields asks for all of them at once ([`ObjectLocations::locations`]): each file is read once, and each document parsed
 //! once, however much is wrong with it.
 
 use crate::{
-    Batch, Origin,
+    Batch, ChangeSource,
     yaml::{self, Limits},
 };
 use kinds::{Node, ObjectRef, Position, Value};
@@ -310,22 +310,22 @@ pub(crate) fn locate_key(object: &Node<'_>, field: &str) -> (Position, Part) {
     }
 }
 
-/// The places of all objects that came from files: for those who show verdicts to people.
+/// Where all objects stand that came from files: for those who show verdicts to people.
 #[derive(Debug, Default)]
-pub struct Origins {
-    places: HashMap<ObjectRef, ObjectLocation>,
+pub struct ObjectLocations {
+    objects: HashMap<ObjectRef, ObjectLocation>,
 }
 
-impl Origins {
+impl ObjectLocations {
     /// Takes in what a batch says.
     pub fn apply(&mut self, batch: &Batch) {
         for change in &batch.changes {
-            match (&change.object, &change.origin) {
-                (Some(_), Origin::File(place)) => {
-                    self.places.insert(change.key.clone(), place.clone());
+            match (&change.object, &change.source) {
+                (Some(_), ChangeSource::File(place)) => {
+                    self.objects.insert(change.key.clone(), place.clone());
                 }
                 _ => {
-                    self.places.remove(&change.key);
+                    self.objects.remove(&change.key);
                 }
             }
         }
@@ -333,13 +333,13 @@ impl Origins {
 
     /// Where something stands that a verdict is about, if it came from a file. Reads the file.
     pub fn location(&self, origin: &model::Origin) -> Option<SourceLocation> {
-        Some(self.places.get(&origin.object)?.location(origin.field.as_str()))
+        Some(self.objects.get(&origin.object)?.location(origin.field.as_str()))
     }
 
     /// Where fields stand, each as far as its object came from a file. Reads each file once.
     pub fn locations(&self, fields: &[(&model::Origin, FieldPart)]) -> Vec<Option<SourceLocation>> {
         let wanted = fields.iter().enumerate().filter_map(|(who, (origin, part))| {
-            Some((who, self.places.get(&origin.object)?, origin.field.as_str(), *part))
+            Some((who, self.objects.get(&origin.object)?, origin.field.as_str(), *part))
         });
         let mut all = vec![None; fields.len()];
         for (who, location) in locations(wanted.collect()) {
@@ -350,7 +350,7 @@ impl Origins {
 
     /// The objects that came from files, in no order.
     pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
-        self.places.keys()
+        self.objects.keys()
     }
 }
 

@@ -37,7 +37,7 @@ fn problems(batch: &Batch) -> Vec<&Problem> {
 }
 
 /// Code, place below the folder, message.
-fn told(batch: &Batch, folder: &Path) -> Vec<String> {
+fn reported(batch: &Batch, folder: &Path) -> Vec<String> {
     let prefix = format!("{}/", folder.display());
     let text = |problem: &&Problem| problem.to_string().replace(&prefix, "").replace(&*folder.to_string_lossy(), ".");
     problems(batch).iter().map(text).collect()
@@ -109,7 +109,7 @@ fn a_kind_may_be_written_in_any_version_and_faults_are_found_where_they_are_writ
     let expected =
         ["listed: *", "one: *", "three: none", "two: spec.host: expected text, found the number 7: put it in quotes"];
     assert_eq!(hosts, expected);
-    let told = told(&batch, folder.path());
+    let told = reported(&batch, folder.path());
     assert_eq!(told.len(), 2, "{told:#?}");
     assert!(told.iter().any(|line| line.contains("v2.yaml:7:9")), "{told:#?}");
     assert!(told.iter().any(|line| line.contains("Mapping is read as getambassador.io/v3alpha1")), "{told:#?}");
@@ -144,7 +144,7 @@ fn each_problem_names_its_place() {
     ]);
     let batch = read(folder.path());
     assert_eq!(
-        told(&batch, folder.path()),
+        reported(&batch, folder.path()),
         [
             "SES2002: a.yaml:10:15: Ingress default/web: expected text, found the number 7: put it in quotes",
             "SES2004: a.yaml:11:9: Ingress default/web: there is no field `spec.rules[0].http.paths[1].pth`; did you mean `path`?",
@@ -185,7 +185,7 @@ fn names_that_no_object_can_have_are_refused_with_their_place() {
     ]);
     let batch = read(folder.path());
     assert_eq!(keys(&batch), ["Ingress default/shop.1"]);
-    let told = told(&batch, folder.path());
+    let told = reported(&batch, folder.path());
     let begins: Vec<_> = told.iter().map(|line| line.split(" must").next().unwrap().to_owned()).collect();
     let d = format!("SES2015: d.yaml:3:18: Ingress default/{long}: metadata.name is longer than 253 characters");
     let expected = [
@@ -209,7 +209,7 @@ fn the_first_of_two_files_holds_the_object() {
     let service = change.object.as_ref().unwrap().get::<kinds::Service>().unwrap();
     assert_eq!(service.spec.external_name.ok().unwrap().as_deref(), Some("a"));
     assert_eq!(
-        told(&batch, folder.path()),
+        reported(&batch, folder.path()),
         [
             "SES2005: b.yaml:3:18: Service default/web: it stands in a/z.yaml too, at line 1, and that one is in force",
             "SES2005: c.yaml:7:18: Service default/web: it stands in this file already, at line 1",
@@ -336,10 +336,10 @@ fn limits_of_number_and_depth_hold() {
     let limits = Limits { folders_deep: 2, ..Limits::default() };
     let batch = Folder::read(folder.path(), limits).unwrap();
     assert_eq!(keys(&batch), ["Service default/a", "Service default/b"]);
-    assert_eq!(told(&batch, folder.path()), ["SES2006: x/y/z: it lies more than 2 folders deep and is not read"]);
+    assert_eq!(reported(&batch, folder.path()), ["SES2006: x/y/z: it lies more than 2 folders deep and is not read"]);
     let batch = Folder::read(folder.path(), Limits { files: 1, ..Limits::default() }).unwrap();
     assert_eq!(keys(&batch), ["Service default/a"]);
-    assert_eq!(told(&batch, folder.path()), ["SES2006: .: there are more than 1 files; the rest is not read"]);
+    assert_eq!(reported(&batch, folder.path()), ["SES2006: .: there are more than 1 files; the rest is not read"]);
 }
 
 #[test]

@@ -206,7 +206,7 @@ mod tests {
     }
 
     /// Writes every event that is due; returns the messages.
-    fn tell(all: &mut EventQueue, now: Instant) -> Vec<(String, bool)> {
+    fn queued(all: &mut EventQueue, now: Instant) -> Vec<(String, bool)> {
         let mut events = Vec::new();
         while let Some(it) = all.next(now, |_| None) {
             events.push((it.verdict.message.to_string(), it.is_new));
@@ -223,12 +223,12 @@ mod tests {
     fn each_verdict_is_told_once_and_again_when_it_comes_back() {
         let (mut all, now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a", "b"]), true, now);
-        assert_eq!(tell(&mut all, now), [new("a"), new("b")]);
+        assert_eq!(queued(&mut all, now), [new("a"), new("b")]);
         all.translated(&key(), said(&["a", "b", "c"]), true, now);
-        assert_eq!(tell(&mut all, now), [new("c")]);
+        assert_eq!(queued(&mut all, now), [new("c")]);
         all.translated(&key(), said(&["a"]), true, now);
         all.translated(&key(), said(&["a", "b"]), true, now);
-        assert_eq!(tell(&mut all, now), [new("b")]);
+        assert_eq!(queued(&mut all, now), [new("b")]);
         all.translated(&key(), said(&[]), true, now);
         assert!(all.entries.is_empty() && all.next_at().is_none());
     }
@@ -237,10 +237,10 @@ mod tests {
     fn what_stands_is_told_again_when_it_was_forgotten() {
         let (mut all, now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a"]), false, now);
-        assert_eq!(tell(&mut all, now), [("a".to_owned(), false)]);
+        assert_eq!(queued(&mut all, now), [("a".to_owned(), false)]);
         let hour = now + Duration::from_secs(3_600);
-        assert!(tell(&mut all, hour).is_empty());
-        assert_eq!(tell(&mut all, hour + Duration::from_secs(60)), [("a".to_owned(), false)]);
+        assert!(queued(&mut all, hour).is_empty());
+        assert_eq!(queued(&mut all, hour + Duration::from_secs(60)), [("a".to_owned(), false)]);
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
         let it = all.next(now, |_| None).unwrap();
         assert_eq!(it.more, 31);
         all.done(&it, EventOutcome::Written("u".to_owned()), now);
-        let events = tell(&mut all, now);
+        let events = queued(&mut all, now);
         assert_eq!(events.len(), LIMIT - 1);
         assert!(it.verdict.message.contains("grave") || events.contains(&new("grave")));
     }
@@ -262,11 +262,11 @@ mod tests {
         let (mut all, now) = (EventQueue::default(), Instant::now());
         all.translated(&key(), said(&["a"]), false, now);
         all.read(&key(), vec![verdict(Code::NotDecodable, "r")], false, now);
-        assert_eq!(tell(&mut all, now).len(), 2);
+        assert_eq!(queued(&mut all, now).len(), 2);
         all.observe(&key(), Some("u".to_owned()), now);
-        assert!(tell(&mut all, now).is_empty());
+        assert!(queued(&mut all, now).is_empty());
         all.observe(&key(), Some("v".to_owned()), now);
-        assert_eq!(tell(&mut all, now).len(), 2);
+        assert_eq!(queued(&mut all, now).len(), 2);
         all.translated(&key(), None, true, now);
         all.read(&key(), Vec::new(), true, now);
         assert!(all.entries.is_empty());
@@ -280,7 +280,7 @@ mod tests {
         assert!(all.next(now, |_| None).is_none());
         all.done(&it, EventOutcome::Failed, now);
         assert!(all.next(now, |_| None).is_none());
-        assert_eq!(tell(&mut all, now + RETRY.0), [new("a")]);
+        assert_eq!(queued(&mut all, now + RETRY.0), [new("a")]);
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
             let it = all.next(now, |_| None).unwrap();
             assert_eq!(&*it.verdict.message, "a");
             all.done(&it, outcome(), now);
-            assert_eq!(tell(&mut all, now), [new("b")]);
+            assert_eq!(queued(&mut all, now), [new("b")]);
         }
     }
 

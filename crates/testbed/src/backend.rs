@@ -20,7 +20,7 @@ const PORTS: [(Kind, u16); 5] =
     [(Kind::Http, 80), (Kind::Https, 443), (Kind::Tcp, 9000), (Kind::Tls, 9443), (Kind::Udp, 9000)];
 
 /// How long a process may take to listen, and to end when asked to.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A backend did not start.
 #[derive(thiserror::Error)]
@@ -109,7 +109,7 @@ impl Builder {
             }
         }
         let process = command.start_in(&state)?;
-        process.expect_line("listens on", PATIENCE).await?;
+        process.expect_line("listens on", TIMEOUT).await?;
         Ok(Backend { inner: Inner::Process(process, state), ip, builder: self })
     }
 
@@ -210,7 +210,7 @@ impl Backend {
                 running.stop().await;
             }
             Inner::Process(process, _) => {
-                process.stop(PATIENCE).await?;
+                process.stop(TIMEOUT).await?;
             }
         }
         Ok(self.builder.address(self.ip))

@@ -49,7 +49,7 @@ pub use state::{Counts, End, Held, Response, State};
 pub use wire::Resource;
 
 /// How long [`XdsClient::until`] waits.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a response is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl XdsClient {
     pub async fn until(&self, what: impl Display, wanted: impl Fn(&State) -> bool) -> Result<(), Late> {
         let mut changes = self.shared.changes.subscribe();
         let reached = async { while !wanted(&self.shared.state.lock()) && changes.changed().await.is_ok() {} };
-        let mut waited = within(&what, PATIENCE, reached).await;
+        let mut waited = within(&what, TIMEOUT, reached).await;
         if let Err(late) = &mut waited {
             late.last = Some(self.look(|state| format!("{state:?}")));
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::identity::Identity;
 use crate::kind::Kind;
-use crate::resource::{Entry, Name, Origin};
+use crate::resource::{Entry, Name, ResourceOrigin};
 use crate::session::Refused;
 use crate::table::Snapshot;
 
@@ -65,7 +65,7 @@ pub struct Rejection {
     /// Whose problem it is.
     pub cause: RejectionCause,
     /// Where the resource came from.
-    pub origin: Option<Arc<dyn Origin>>,
+    pub origin: Option<Arc<dyn ResourceOrigin>>,
     /// When.
     pub at: SystemTime,
     /// Counts the rejections of its fleet.

@@ -63,7 +63,7 @@ pub use peer::{Peer, PeerError, PeerReceiver, PeerSender};
 pub use publish::Changes;
 pub use quarantined::{Quarantined, Target};
 pub use resolve::Resolver;
-pub use resource::{Entry, Name, Origin, Ref, Resource, Role, content_version};
+pub use resource::{Entry, Name, Ref, Resource, ResourceOrigin, Role, content_version};
 pub use server::{Batch, Config, PublishError, Published, Security, Server};
 pub use table::{Change, Snapshot, Table};
 pub use view::{ClientView, TypeView};

@@ -37,7 +37,7 @@ pub(crate) const PATH: &str = "/sesame.replicas.v1.Replicas/Stream";
 /// How large a message may be.
 pub const LARGEST: usize = 16 << 20;
 /// How long it may take to connect.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a silent replica is asked for a sign of life, and how long it may take.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
 
@@ -57,7 +57,7 @@ pub enum PeerError {
     #[error("rejected: {0}")]
     Refused(String),
     /// It does not answer.
-    #[error("no answer within {PATIENCE:?}")]
+    #[error("no answer within {TIMEOUT:?}")]
     Late,
 }
 
@@ -173,7 +173,7 @@ pub async fn connect(address: &str, tls: Option<&TlsFiles>) -> Result<Peer, Peer
         let name = ServerName::try_from("sesame").expect("a name");
         open(connector.connect(name, stream).await.map_err(PeerError::Connect)?, peer).await
     };
-    time::timeout(PATIENCE, connecting).await.unwrap_or(Err(PeerError::Late))
+    time::timeout(TIMEOUT, connecting).await.unwrap_or(Err(PeerError::Late))
 }
 
 async fn open<S>(stream: S, address: SocketAddr) -> Result<Peer, PeerError>

@@ -29,9 +29,9 @@ const STAND_IN: u64 = 1;
 pub type Name = Arc<str>;
 
 /// Where a resource came from. The server only carries it: it is shown in logs and handed back with events.
-pub trait Origin: Any + fmt::Display + fmt::Debug + Send + Sync {}
+pub trait ResourceOrigin: Any + fmt::Display + fmt::Debug + Send + Sync {}
 
-impl<T: Any + fmt::Display + fmt::Debug + Send + Sync> Origin for T {}
+impl<T: Any + fmt::Display + fmt::Debug + Send + Sync> ResourceOrigin for T {}
 
 /// Something that a resource points at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +79,7 @@ pub struct Resource {
     /// Whether it is what everybody is to have.
     pub role: Role,
     /// Where it came from.
-    pub origin: Option<Arc<dyn Origin>>,
+    pub origin: Option<Arc<dyn ResourceOrigin>>,
 }
 
 impl Resource {
@@ -131,7 +131,7 @@ impl Resource {
 
     /// Says where it came from.
     #[must_use]
-    pub fn from_origin(mut self, origin: Arc<dyn Origin>) -> Self {
+    pub fn from_origin(mut self, origin: Arc<dyn ResourceOrigin>) -> Self {
         self.origin = Some(origin);
         self
     }
@@ -153,7 +153,7 @@ pub struct Entry {
     /// Whether it is what everybody is to have.
     pub role: Role,
     /// Where it came from.
-    pub origin: Option<Arc<dyn Origin>>,
+    pub origin: Option<Arc<dyn ResourceOrigin>>,
     /// The encoded message.
     pub body: Bytes,
     /// The marker by which the message differs from others of the same version: see [`Entry::resent`].

@@ -121,7 +121,7 @@ impl AuthServices {
             let is_near = settings.cross_namespace || other.meta.namespace == first.meta.namespace;
             if !is_near {
                 let why = format!("{object} is in effect; an AuthService of another namespace is not asked");
-                problems.tell(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
+                problems.add(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
             } else if let (Some(found), Some(asked)) = (all.read(other, view, settings, &mut problems), &asked) {
                 let field = "auth_service";
                 let no = match (found.called.service(), asked.called.service()) {
@@ -140,7 +140,7 @@ impl AuthServices {
                         "only Services with endpoints are asked in turn with others; {object} is asked alone"
                     )),
                 };
-                no.into_iter().for_each(|why| problems.tell(Problem::new(Code::AuthServiceMismatch, field, why)));
+                no.into_iter().for_each(|why| problems.add(Problem::new(Code::AuthServiceMismatch, field, why)));
             }
             let told = problems.into_verdicts();
             all.told.insert(subject, told);

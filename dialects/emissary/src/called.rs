@@ -140,7 +140,7 @@ impl<V: EmissaryView> Reading<'_, '_, V> {
                 Some(Called { backend, is_tls, context, authority, linkerd: format!("{qualified}:{port}").into() })
             }
             Err(no) => {
-                no.tell(field, self.code, self.problems);
+                no.report(field, self.code, self.problems);
                 None
             }
         }

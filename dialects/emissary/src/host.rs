@@ -59,7 +59,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
             is_bound = true;
             if let Some(first) = older(object, &host, bound, view) {
                 let why = format!("Duplicate Host {host}; keeping definition from {}/{}", first.namespace, first.name);
-                problems.tell(Problem::new(Code::EmissaryHostDuplicate, "hostname", why));
+                problems.add(Problem::new(Code::EmissaryHostDuplicate, "hostname", why));
                 continue;
             }
             let passed_on = bound.is_tls && shown.is_asked && host.has_server_name();
@@ -70,7 +70,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
                     "on Listener {}/{} connections for {} are passed on by {mapping}",
                     bound.object.namespace, bound.object.name, host.host
                 );
-                problems.tell(Problem::new(Code::EmissaryHostGivesWay, "hostname", why));
+                problems.add(Problem::new(Code::EmissaryHostGivesWay, "hostname", why));
             }
             let rival = match passed_on {
                 None => of_same_server_name(object, &host, bound, &shown, view, settings),
@@ -81,7 +81,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
                     "Host {}/{} comes first, has the same name in the TLS handshake, and another certificate or other settings of TLS",
                     first.namespace, first.name
                 );
-                problems.tell(Problem::new(Code::EmissaryHostTls, "hostname", why));
+                problems.add(Problem::new(Code::EmissaryHostTls, "hostname", why));
             }
             let asked =
                 HostOnListeners { selector: &selector, shown: &shown, is_closed: rival.is_some(), is_unprotected };
@@ -94,7 +94,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
                 0 => "No active listeners at all; check your Listener and Host configuration".to_owned(),
                 count => format!("none of the {count} Listeners binds it: check their hostBinding"),
             };
-            problems.tell(Problem::new(Code::EmissaryHostUnbound, "hostname", why));
+            problems.add(Problem::new(Code::EmissaryHostUnbound, "hostname", why));
         }
     }
     let values = vec![(CERTIFICATE_SOURCE, StatusValue::text(source.word()))];
@@ -229,7 +229,7 @@ fn shown(
     let why = format!(
         "proxies choose a certificate by a whole name, or by `*.` and a name: over TLS, requests for {name} answer 503; write `*.` and a name"
     );
-    problems.tell(Problem::new(Code::EmissaryHostTls, "hostname", why));
+    problems.add(Problem::new(Code::EmissaryHostTls, "hostname", why));
     tls::Shown { termination: None, ..shown }
 }
 
@@ -316,7 +316,7 @@ fn insecure_action(
         Some(Action::Route) => None,
         Some(Action::Unknown(word)) => {
             let why = format!("must be Redirect, Reject or Route, not `{word}`; requests are rejected");
-            problems.tell(Problem::new(Code::EmissaryField, "requestPolicy.insecure.action", why));
+            problems.add(Problem::new(Code::EmissaryField, "requestPolicy.insecure.action", why));
             Some(InsecureAction::Reject)
         }
     }
@@ -327,7 +327,7 @@ fn ignored(object: &emissary::Host, problems: &mut Problems<'_>) {
     let authority = acme.map(|acme| acme.authority.as_deref().unwrap_or_default());
     if authority.is_some_and(|authority| authority != "none") {
         let why = "Sesame requests no certificates: let cert-manager or another issuer write the Secret of tlsSecret";
-        problems.tell(Problem::new(Code::EmissaryAcme, "acmeProvider", why));
+        problems.add(Problem::new(Code::EmissaryAcme, "acmeProvider", why));
     }
     if problems.optional("previewUrl", &object.spec.preview_url).is_some() {
         problems.no_effect("previewUrl", "preview URLs are not supported");

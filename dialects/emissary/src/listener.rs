@@ -100,12 +100,12 @@ fn asked(
             for (field, wanted, found) in differs {
                 if wanted.is_some() {
                     let why = format!("port {port} is that of the shared listener, whose settings say {found}");
-                    problems.tell(Problem::new(Code::EmissaryListenerSettings, field, why));
+                    problems.add(Problem::new(Code::EmissaryListenerSettings, field, why));
                 }
             }
             if stats_prefix.is_some() {
                 let why = format!("port {port} is that of the shared listener, whose statistics have its own name");
-                problems.tell(Problem::new(Code::EmissaryListenerSettings, "statsPrefix", why));
+                problems.add(Problem::new(Code::EmissaryListenerSettings, "statsPrefix", why));
             }
             (if stack.is_tls { ListenerId::https() } else { ListenerId::http() }, None, own.trusted_hops)
         }
@@ -283,7 +283,7 @@ fn binding(object: &emissary::Listener, problems: &mut Problems<'_>) -> Option<B
         Some(None | Some(NamespaceFrom::Itself)) => own(),
         Some(Some(from @ (NamespaceFrom::Selector | NamespaceFrom::Unknown(_)))) => {
             let why = format!("`{from}` is not yet supported; the Listener binds Hosts of its own namespace");
-            problems.tell(Problem::new(Code::EmissaryListener, "hostBinding.namespace.from", why));
+            problems.add(Problem::new(Code::EmissaryListener, "hostBinding.namespace.from", why));
             own()
         }
     };
@@ -320,7 +320,7 @@ pub fn translate(object: &emissary::Listener, view: &mut impl EmissaryView, sett
                 "No matching Hosts/TCPMappings found, disabling! No TCPMapping has port {}, so its connections are ended",
                 bound.port
             );
-            problems.tell(Problem::new(Code::EmissaryListenerUnused, "port", why));
+            problems.add(Problem::new(Code::EmissaryListenerUnused, "port", why));
         }
     }
     translation.verdicts = problems.into_verdicts();

@@ -70,7 +70,7 @@ impl LogServices {
                 true => None,
             };
             if let Some(why) = no {
-                problems.tell(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
+                problems.add(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
             } else {
                 let (namespace, code) = (&*object.meta.namespace, Code::LogServiceInvalid);
                 let mut reading =
@@ -190,7 +190,7 @@ fn headers(config: &DriverConfig, reading: &mut Reading<'_, '_, impl EmissaryVie
             }
             Err(why) => {
                 let field = format!("driver_config.additional_log_headers[{index}]");
-                reading.problems.tell(Problem::new(Code::LogServiceInvalid, &field, why));
+                reading.problems.add(Problem::new(Code::LogServiceInvalid, &field, why));
             }
         }
     }

@@ -87,14 +87,14 @@ struct Work<'a, 'o, V> {
 /// What is done with its requests, and the policies around that.
 fn made(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<(Action, Policy)> {
     let spec = &work.object.spec;
-    ignored::tell(&work.object.spec, work.problems);
+    ignored::report(&work.object.spec, work.problems);
     let is_redirect = work.problems.optional("host_redirect", &spec.host_redirect).copied().unwrap_or_default();
     let is_shadow = is_shadow(work.object);
     if is_redirect && is_shadow {
         let why = "At most one of host_redirect and shadow may be set; ignoring host_redirect";
         work.problems.no_effect("host_redirect", why);
     }
-    authorization::tell_closed(work);
+    authorization::report_closed(work);
     let policy = headers::policy(work);
     let global_limit = labels::read(work);
     if is_redirect && !is_shadow {

@@ -93,7 +93,7 @@ pub fn translate(
     if *module.meta.name == *AMBASSADOR {
         older = in_effect.map(|other| &other.object).filter(|other| **other != subject);
         if let (None, Ok(Some(written))) = (older, module.spec.config.get()) {
-            tell(&subject, written, view, settings, &mut problems);
+            report(&subject, written, view, settings, &mut problems);
         }
     }
     let mut verdicts = problems.into_verdicts();
@@ -111,7 +111,7 @@ pub fn translate(
 }
 
 /// What is told about the settings of the Module in effect.
-fn tell(
+fn report(
     subject: &ObjectRef,
     written: &ModuleSettings,
     view: &mut impl EmissaryView,
@@ -120,10 +120,10 @@ fn tell(
 ) {
     for (key, instead) in written.dead_keys() {
         let instead = instead.map(|instead| format!("; use {instead}")).unwrap_or_default();
-        problems.tell(Problem::new(Code::EmissaryDeadKey, key, format!("`{key}` has no effect{instead}")));
+        problems.add(Problem::new(Code::EmissaryDeadKey, key, format!("`{key}` has no effect{instead}")));
     }
-    unserved::tell(written, problems);
-    scripts::tell(subject, written, settings, problems);
+    unserved::report(written, problems);
+    scripts::report(subject, written, settings, problems);
     runtime_flags::read(written, settings, problems);
     defaults::read(subject, written, settings, problems);
     clients::read(written, problems);
@@ -135,7 +135,7 @@ fn tell(
                 "{} is on the port of a shared listener, where the settings of Sesame hold and not this key",
                 listener.object
             );
-            problems.tell(Problem::new(Code::EmissaryListenerSettings, key, why));
+            problems.add(Problem::new(Code::EmissaryListenerSettings, key, why));
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
         decoded.object.get::<Module>().unwrap().clone()
     }
 
-    fn told(module: &Module, in_effect: Option<&ModuleInEffect>) -> Vec<String> {
+    fn reported(module: &Module, in_effect: Option<&ModuleInEffect>) -> Vec<String> {
         let mut view = crate::tests::Objects::default();
         let verdicts = translate(module, in_effect, &mut view, &Settings::default()).verdicts;
         verdicts
@@ -184,12 +184,12 @@ mod tests {
         let found = in_effect([&*old, &*new].into_iter());
         assert_eq!(found.as_ref().and_then(|found| found.mapping_defaults(&Settings::default()).closed), None);
         assert_eq!(
-            told(&old, found.as_ref()),
+            reported(&old, found.as_ref()),
             ["SES9002 spec.config.use_proxy_proto: `use_proxy_proto` has no effect; use `protocolStack` of a Listener",]
         );
-        assert_eq!(told(&new, found.as_ref()), ["SES9003 : Module b/ambassador comes first and is in effect"]);
+        assert_eq!(reported(&new, found.as_ref()), ["SES9003 : Module b/ambassador comes first and is in effect"]);
         assert_eq!(
-            told(&other, found.as_ref()),
+            reported(&other, found.as_ref()),
             ["SES9001 metadata.name: a Module `statsd` has no effect; settings are in the Module `ambassador`"]
         );
         assert_eq!(in_effect(std::iter::empty()), None);
@@ -232,7 +232,7 @@ mod tests {
             assert_eq!((defaults.closed.is_some(), defaults.runs_script), (closes, is_run), "{settings:?}");
             assert_eq!(found.script(&settings).as_deref(), is_run.then_some("x"));
         }
-        assert_eq!(told(&scripts, Some(&found)).len(), 1);
+        assert_eq!(reported(&scripts, Some(&found)).len(), 1);
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         });
         let written = module("a", "ambassador", "2026-01-01T00:00:00Z", config);
         let found = in_effect([&*written].into_iter()).unwrap();
-        let fields: Vec<_> = told(&written, Some(&found))
+        let fields: Vec<_> = reported(&written, Some(&found))
             .iter()
             .filter_map(|line| {
                 line.strip_prefix("SES9004 spec.config.")?.split_once(':').map(|(field, _)| field.to_owned())

@@ -54,11 +54,11 @@ impl<'o> Problems<'o> {
     /// A field that cannot be served: what would be changed or opened without it is not served either.
     pub fn refuse(&mut self, problem: Problem) {
         self.is_refused = true;
-        self.tell(problem);
+        self.add(problem);
     }
 
     /// A finding that changes nothing about what is served.
-    pub fn tell(&mut self, problem: Problem) {
+    pub fn add(&mut self, problem: Problem) {
         let Problem { code, field, why } = problem;
         let code = match code {
             Code::MappingPolicy | Code::MappingResolver => self.invalid.unwrap_or(code),
@@ -70,7 +70,7 @@ impl<'o> Problems<'o> {
 
     /// A field without effect.
     pub fn no_effect(&mut self, field: &str, why: &str) {
-        self.tell(Problem::new(Code::EmissaryIgnored, field, why));
+        self.add(Problem::new(Code::EmissaryIgnored, field, why));
     }
 
     /// A field that is not served yet, and without which the rest is not served either.

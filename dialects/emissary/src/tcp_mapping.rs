@@ -378,7 +378,7 @@ fn weights(object: &TcpMapping, members: &[ObjectRef], view: &mut impl EmissaryV
     let before: i64 = before.filter_map(|one| view.tcp_mapping(one)).map(|one| of(&one).clamp(0, 100)).sum();
     if of(object) > 0 && before + of(object) > 100 {
         let why = format!("Total weight of mappings exceeds 100; {} gets what the others leave", object.meta.name);
-        problems.tell(Problem::new(Code::TcpMappingConflict, "weight", why));
+        problems.add(Problem::new(Code::TcpMappingConflict, "weight", why));
     }
 }
 

@@ -145,7 +145,7 @@ fn a_listener(name: &str, spec: &Value) -> Arc<Listener> {
     decoded(kind::LISTENER, &json!({ "metadata": { "namespace": "ns", "name": name }, "spec": spec }))
 }
 
-fn told(translation: &Translation) -> Vec<(Code, String)> {
+fn reported(translation: &Translation) -> Vec<(Code, String)> {
     translation.verdicts.iter().map(|verdict| (verdict.code, verdict.origin.field.to_string())).collect()
 }
 
@@ -191,7 +191,7 @@ fn stacks_that_are_served_and_those_that_are_told() {
     let read = |spec: Value| {
         let object = a_listener("a", &spec);
         let listeners = Arc::new(Listeners::of([&*object], None, &settings()));
-        let told = told(&listener::translate(
+        let told = reported(&listener::translate(
             &object,
             &mut Objects { listeners: listeners.clone(), ..Objects::default() },
             &settings(),
@@ -282,7 +282,7 @@ fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
         (json!({ "regex_headers": { "x-a": "(a|b)".repeat(64 * 1024 / 5) } }), Code::MappingMatch, "regex_headers.x-a"),
     ] {
         let translation = mapped(&spec);
-        assert_eq!(told(&translation), [(code, format!("spec.{field}"))], "{spec}");
+        assert_eq!(reported(&translation), [(code, format!("spec.{field}"))], "{spec}");
         let action = &translation.shared[0].routes[0].action;
         assert!(matches!(action, Action::DirectResponse(it) if it.status == 503), "{spec}: {action:?}");
     }
@@ -295,7 +295,7 @@ fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
     ] {
         let translation = mapped(&spec);
         assert!(translation.shared.is_empty(), "{spec}");
-        assert_eq!(told(&translation)[0].1, format!("spec.{field}"), "{spec}");
+        assert_eq!(reported(&translation)[0].1, format!("spec.{field}"), "{spec}");
     }
 }
 
@@ -343,9 +343,12 @@ fn of_two_hosts_with_one_name_the_older_is_served() {
         Arc::new(Listeners::of([&*a_listener("l", &json!({ "port": 8080, "protocol": "HTTP" }))], None, &settings()));
     let mut view = Objects { listeners, hosts: vec![new.clone(), old.clone()], ..Objects::default() };
     let served = host::translate(&old, &mut view, &settings());
-    assert_eq!((served.hosts.len(), told(&served)), (1, Vec::new()));
+    assert_eq!((served.hosts.len(), reported(&served)), (1, Vec::new()));
     let lost = host::translate(&new, &mut view, &settings());
-    assert_eq!((lost.hosts.len(), told(&lost)), (0, vec![(Code::EmissaryHostDuplicate, "spec.hostname".to_owned())]));
+    assert_eq!(
+        (lost.hosts.len(), reported(&lost)),
+        (0, vec![(Code::EmissaryHostDuplicate, "spec.hostname".to_owned())])
+    );
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn context(
     let highest = version(written.highest, &at("max_tls_version"), problems);
     if let Some(old) = lowest.filter(|lowest| *lowest < TlsVersion::V1_2) {
         let why = format!("TLS {old} is spoken");
-        problems.tell(Problem::new(Code::EmissaryOldTls, &at("min_tls_version"), why));
+        problems.add(Problem::new(Code::EmissaryOldTls, &at("min_tls_version"), why));
     }
     let versions = within(lowest, highest, settings.tls);
     let is_named = lowest.is_some() || highest.is_some();

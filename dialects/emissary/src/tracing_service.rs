@@ -98,7 +98,7 @@ fn read(spec: &TracingServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryVi
     let said =
         ClusterOverrides { stats_name: stats_name.map(|name| upstream::in_stats(name)), ..ClusterOverrides::default() };
     let (called, driver) = (called?, driver?);
-    tell_idle(driver, &config, reading);
+    report_idle(driver, &config, reading);
     let host = host.unwrap_or_else(|| called.authority.clone());
     let collector = called.extension(driver == Driver::OpenTelemetry, said, reading.view);
     let exporter = match driver {
@@ -161,7 +161,7 @@ fn zipkin(config: &TracingConfig, reading: &mut Reading<'_, '_, impl EmissaryVie
 }
 
 /// Keys of the configuration that the driver has no use for.
-fn tell_idle(driver: Driver, config: &TracingConfig, reading: &mut Reading<'_, '_, impl EmissaryView>) {
+fn report_idle(driver: Driver, config: &TracingConfig, reading: &mut Reading<'_, '_, impl EmissaryView>) {
     use Driver::{Datadog, OpenTelemetry, Zipkin};
     let keys: [(&str, bool, &[Driver]); 9] = [
         ("collector_endpoint", config.collector_endpoint.is_some(), &[Zipkin]),
@@ -218,7 +218,7 @@ fn tags(spec: &TracingServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryVi
             Ok(tag) => tags.push(tag),
             Err(why) => {
                 let field = format!("custom_tags[{index}]");
-                reading.problems.tell(Problem::new(Code::TracingServiceInvalid, &field, why));
+                reading.problems.add(Problem::new(Code::TracingServiceInvalid, &field, why));
             }
         }
     }

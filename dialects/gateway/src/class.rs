@@ -39,21 +39,21 @@ pub fn owns(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings)
 /// What is told about a Gateway that is not ours, where nobody else serves it.
 pub fn other(gateway: &Gateway, subject: &ObjectRef, view: &mut impl GatewayView, settings: &Settings) -> Verdict {
     let at = subject.at("spec.gatewayClassName");
-    let told = |why: String| Verdict::new(Code::OtherClass, at.clone(), why);
+    let unserved = |why: String| Verdict::new(Code::OtherClass, at.clone(), why);
     let Some(Some(name)) = gateway.spec.gateway_class_name.ok() else {
-        return told("it is not served: gatewayClassName is missing".to_owned());
+        return unserved("it is not served: gatewayClassName is missing".to_owned());
     };
     if settings.bound.is_some() {
-        return told("it is not served: another Gateway is configured as the only one".to_owned());
+        return unserved("it is not served: another Gateway is configured as the only one".to_owned());
     }
     let class = ObjectRef::new(kind::GATEWAY_CLASS, "", &**name);
     if view.class(name).is_some() {
         let why = format!("it is not served: {class} is of another controller");
-        return told(why).related_to(class.at("spec.controllerName"));
+        return unserved(why).related_to(class.at("spec.controllerName"));
     }
     let meant = suggest::nearest(name, settings.implied_class.as_deref().into_iter());
     let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
-    told(format!("it is not served: {class} does not exist{meant}")).related_to(class.at(""))
+    unserved(format!("it is not served: {class} does not exist{meant}")).related_to(class.at(""))
 }
 
 /// Why a class is not accepted, if it is ours and is not.

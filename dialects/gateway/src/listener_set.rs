@@ -15,13 +15,13 @@ use resolve::annotation::foreign;
 /// What a ListenerSet asks for; nothing if it is not ours.
 pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Settings) -> Option<Translation> {
     let subject = ObjectRef::new(kind::LISTENER_SET, set.meta.namespace.clone(), set.meta.name.clone());
-    let told = |why: String| Verdict::new(Code::GatewayParentNotServed, subject.at("spec.parentRef"), why);
+    let unserved = |why: String| Verdict::new(Code::GatewayParentNotServed, subject.at("spec.parentRef"), why);
     let Some(gateway) = listeners::parent(set) else {
-        return not_ours(told("parentRef names no Gateway".to_owned()), settings);
+        return not_ours(unserved("parentRef names no Gateway".to_owned()), settings);
     };
     let Some(merged) = view.listeners(&gateway) else {
         let what = if view.gateway(&gateway).is_some() { "is not served" } else { "does not exist" };
-        return not_ours(told(format!("{gateway} {what}")).related_to(gateway.at("")), settings);
+        return not_ours(unserved(format!("{gateway} {what}")).related_to(gateway.at("")), settings);
     };
     let mut verdicts = VerdictList::default();
     if !merged.allowed_sets.allow(&subject.namespace, view) {

@@ -4,7 +4,7 @@
 //! is asked. What cannot be used makes the host, or the route, fail closed. An ExtensionService that is not there, or not valid, is
 //! told here: requests are denied, or pass where `failOpen` says so.
 
-use crate::{HttpProxyView, Rejection, Work, route::Place};
+use crate::{HttpProxyView, Rejection, Work, route::FieldContext};
 use kinds::{
     Fault, HttpProxy, TextMap,
     http_proxy::{
@@ -128,7 +128,7 @@ pub(crate) fn of_host(
 /// What a route says, with what its host says.
 pub(crate) fn of_route<V>(
     work: &Work<'_, V>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     route: &http_proxy::Route,
 ) -> Result<Authorization, Rejection> {
     let HostAuthorization { server, is_stated, disabled, context } = &work.authorization;

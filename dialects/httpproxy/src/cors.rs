@@ -6,7 +6,7 @@ use model::{
     Code, FieldPath, HeaderValue, Regex,
     route::{
         Cors, StringMatch,
-        cors::{HeaderToken, Origin},
+        cors::{AllowedOrigin, HeaderToken},
     },
     timeout::parse_duration,
 };
@@ -42,15 +42,17 @@ pub(crate) fn policy(policy: &Checked<Option<Box<CorsPolicy>>>) -> Result<Option
 }
 
 /// `*`, an origin as browsers write it, or a pattern.
-fn origin(text: &str) -> Result<Origin, String> {
+fn origin(text: &str) -> Result<AllowedOrigin, String> {
     if text == "*" {
-        return Ok(Origin::Any);
+        return Ok(AllowedOrigin::Any);
     }
     if is_origin(text) {
-        return Ok(Origin::Matching(StringMatch::Exact(text.into())));
+        return Ok(AllowedOrigin::Matching(StringMatch::Exact(text.into())));
     }
     HeaderValue::parse(text).map_err(|error| error.to_string())?;
-    Regex::parse(text).map(|regex| Origin::Matching(StringMatch::Regex(regex))).map_err(|error| error.to_string())
+    Regex::parse(text)
+        .map(|regex| AllowedOrigin::Matching(StringMatch::Regex(regex)))
+        .map_err(|error| error.to_string())
 }
 
 /// `scheme://host` or `scheme://host:port`.

@@ -54,7 +54,7 @@ impl RouteDraft {
 }
 
 /// Where a route stands: its object and its field.
-pub(crate) struct Place<'a> {
+pub(crate) struct FieldContext<'a> {
     pub object: &'a HttpProxy,
     pub subject: &'a ObjectRef,
     pub field: FieldPath,
@@ -69,7 +69,7 @@ pub(crate) fn route(
     route: &http_proxy::Route,
     index: usize,
 ) -> Option<RouteDraft> {
-    let place = Place { object, subject, field: FieldPath::from("spec.routes").index(index) };
+    let place = FieldContext { object, subject, field: FieldPath::from("spec.routes").index(index) };
     let mut notes = Vec::new();
     let matched = scope.route(&route.conditions, &place.field, &mut notes);
     notes.into_iter().for_each(|note| work.report(subject, note));
@@ -96,7 +96,7 @@ pub(crate) fn route(
 /// What is done with the requests, or everything that is in the way.
 fn done(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     route: &http_proxy::Route,
     path: &PathMatch,
 ) -> Result<(Action, Policy), Vec<Rejection>> {
@@ -168,7 +168,7 @@ pub(crate) fn optional<T: ?Sized>(field: &Checked<Option<Box<T>>>) -> Result<Opt
 
 fn forward(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     route: &http_proxy::Route,
     path: &PathMatch,
     host: Option<model::route::HostRewrite>,

@@ -8,7 +8,7 @@ use crate::{
     HttpProxyView, Rejection, Work, class,
     include::{DEEPEST, chain},
     route::{
-        Place, health, load_balancer, optional,
+        FieldContext, health, load_balancer, optional,
         service::{self, UpstreamOptions},
     },
 };
@@ -84,7 +84,7 @@ fn step(
             Err(Rejection::new(Code::ProxyTcpBoth, field.field(name), why))
         }
         (None, false) => {
-            let place = Place { object, subject, field };
+            let place = FieldContext { object, subject, field };
             services(work, &place, proxy).map(Step::Here)
         }
         (Some(include), true) => child(work, object, include, field.field(name), visited).map(Step::Child),
@@ -129,7 +129,7 @@ fn child(
 /// The services of an object. One that cannot be used loses its share; one with no share is left out, unless none has one.
 fn services(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     proxy: &TcpProxy,
 ) -> Result<Vec<(ClusterId, u32)>, Rejection> {
     let (mut balance, hash) = load_balancer::policy(work, place, &proxy.load_balancer_policy)?;
@@ -147,7 +147,7 @@ fn services(
     let (mut clusters, mut total) = (Vec::new(), 0_u64);
     for (index, entry) in proxy.services.good() {
         let field = place.field.field("services").index(index);
-        let here = Place { object: place.object, subject: place.subject, field };
+        let here = FieldContext { object: place.object, subject: place.subject, field };
         let weight = u32::try_from(entry.weight.unwrap_or_default()).map_err(|_| {
             let why = format!("must be from 0 to {}", u32::MAX);
             Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), why)
@@ -173,7 +173,7 @@ fn services(
 }
 
 /// Tells what a service says about requests; whether it is one that takes connections.
-fn ignored<V>(work: &mut Work<'_, V>, place: &Place<'_>, service: &Service) -> bool {
+fn ignored<V>(work: &mut Work<'_, V>, place: &FieldContext<'_>, service: &Service) -> bool {
     let optional = [
         ("requestHeadersPolicy", service.request_headers_policy.ok().is_some_and(Option::is_some)),
         ("responseHeadersPolicy", service.response_headers_policy.ok().is_some_and(Option::is_some)),

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::{Differences, Store, is_same};
-use crate::erased::{Later, Mode, Offloads, Places, Step, Tables};
+use crate::erased::{Later, Mode, Offloads, Step, TablePositions, Tables};
 use crate::node::{Node, ROWS};
 use crate::panicked::{Cause, PanickedRow, message_of};
 use crate::reads::{Read, Reader, Reads, Record};
@@ -86,7 +86,13 @@ impl<T: Table> Rule<T> {
 
 impl<T: Table> Store<T> {
     /// Computes or offloads the next row that waits; when there is none, and not draining, removes one that left.
-    pub(super) fn next(&mut self, earlier: &mut Tables, later: &mut Later<'_>, places: &Places, mode: Mode) -> Step {
+    pub(super) fn next(
+        &mut self,
+        earlier: &mut Tables,
+        later: &mut Later<'_>,
+        positions: &TablePositions,
+        mode: Mode,
+    ) -> Step {
         let draining = mode.drains;
         let next = match self.dirty.pop_front() {
             Some(slot) => Some(slot),
@@ -104,20 +110,20 @@ impl<T: Table> Store<T> {
             self.forget(slot, earlier, later);
             Step::Removed
         } else if let Some(Offloads { number, all }) = mode.offloads
-            && (all || self.is_large(slot, earlier, places))
+            && (all || self.is_large(slot, earlier, positions))
         {
             self.queue(slot, number);
             Step::Offloaded
         } else {
-            self.compute(slot, earlier, later, places);
+            self.compute(slot, earlier, later, positions);
             Step::Computed
         }
     }
 
     /// Whether a row takes long to compute.
-    fn is_large(&self, slot: u32, earlier: &Tables, places: &Places) -> bool {
+    fn is_large(&self, slot: u32, earlier: &Tables, positions: &TablePositions) -> bool {
         let Some(rule) = &self.rule else { return false };
-        let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
+        let mut reads = Reads::new(earlier, positions, Reader { name: T::NAME, lane: self.lane });
         let is_large = rule.is_large(self.rows.key(slot), &mut reads);
         if let Some(trouble) = reads.finish().misuse {
             panic!("{trouble}");
@@ -125,10 +131,10 @@ impl<T: Table> Store<T> {
         is_large
     }
 
-    fn compute(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>, places: &Places) {
+    fn compute(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>, positions: &TablePositions) {
         let rule = self.rule.as_ref().expect("only rows of derived tables are claimed");
         let (key, old) = (self.rows.key(slot), self.rows.get(slot).value.as_ref());
-        let mut reads = Reads::new(earlier, places, Reader { name: T::NAME, lane: self.lane });
+        let mut reads = Reads::new(earlier, positions, Reader { name: T::NAME, lane: self.lane });
         let result = rule.evaluate(key, old, || self.good(slot), &mut reads);
         drop(self.put(slot, result, None, reads.finish(), earlier, later));
     }
@@ -182,10 +188,10 @@ impl<T: Table> Store<T> {
         None
     }
 
-    /// What a row is computed from, by computing it once more: the books have only places.
-    pub(crate) fn reads_of(&self, key: &T::Key, earlier: &Tables, places: &Places) -> Vec<Read> {
+    /// What a row is computed from, by computing it once more: the books have only positions.
+    pub(crate) fn reads_of(&self, key: &T::Key, earlier: &Tables, positions: &TablePositions) -> Vec<Read> {
         let Some(rule) = self.rule.as_ref().filter(|_| self.rows.find(key).is_some()) else { return Vec::new() };
-        let mut reads = Reads::listing(earlier, places, Reader { name: T::NAME, lane: self.lane });
+        let mut reads = Reads::listing(earlier, positions, Reader { name: T::NAME, lane: self.lane });
         // A panic costs what would have been read after it, as it did the first time.
         let _value = catch_unwind(AssertUnwindSafe(|| (rule.compute)(&rule.table, key, &mut reads)));
         reads.into_list()

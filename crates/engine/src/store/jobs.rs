@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::compute::Evaluated;
 use super::{Differences, Store, is_same};
 use crate::arena::Arena;
-use crate::erased::{AnyTable, Later, Places, Tables};
+use crate::erased::{AnyTable, Later, TablePositions, Tables};
 use crate::index::Differ;
 use crate::node::Node;
 use crate::offload::{Borrowed, Fetched, Job, Lent, Offload, Replaced};
@@ -80,7 +80,7 @@ impl<T: Table> Store<T> {
         result: Box<dyn Any + Send>,
         earlier: &mut Tables,
         later: &mut Later<'_>,
-        places: &Places,
+        positions: &TablePositions,
     ) -> Replaced {
         let Outcome { result, differences, fetched, misuse, pending } =
             *result.downcast::<Outcome<T::Value>>().expect("a result goes to the table that its job came from");
@@ -97,7 +97,7 @@ impl<T: Table> Store<T> {
         let mut is_current = was == Offload::Running;
         let mut nodes = Vec::with_capacity(fetched.len());
         for read in &fetched {
-            let (node, same): (Node, bool) = read.locate(earlier, places);
+            let (node, same): (Node, bool) = read.locate(earlier, positions);
             nodes.push(node);
             is_current &= same;
         }

@@ -27,7 +27,7 @@ use envoy_api::{
 use model::PortId;
 use model::route::{
     AddressOf, Cors, IpFilter, LocalRateLimitPolicy, Policy, StringMatch,
-    cors::{HeaderToken, Origin},
+    cors::{AllowedOrigin, HeaderToken},
 };
 use std::collections::BTreeMap;
 
@@ -171,16 +171,16 @@ fn cors_policy(cors: &Cors) -> CorsPolicy {
     }
 }
 
-fn origin(origin: &Origin) -> StringMatcher {
+fn origin(origin: &AllowedOrigin) -> StringMatcher {
     let (pattern, ignore_case) = match origin {
-        Origin::Any => (MatchPattern::Exact("*".to_owned()), false),
-        Origin::Matching(StringMatch::Regex(regex)) => {
+        AllowedOrigin::Any => (MatchPattern::Exact("*".to_owned()), false),
+        AllowedOrigin::Matching(StringMatch::Regex(regex)) => {
             (MatchPattern::SafeRegex(RegexMatcher { regex: regex.to_string(), ..Default::default() }), false)
         }
-        Origin::Matching(StringMatch::Exact(text)) => (MatchPattern::Exact(text.to_string()), true),
-        Origin::Matching(StringMatch::Prefix(text)) => (MatchPattern::Prefix(text.to_string()), true),
-        Origin::Matching(StringMatch::Suffix(text)) => (MatchPattern::Suffix(text.to_string()), true),
-        Origin::Matching(StringMatch::Contains(text)) => (MatchPattern::Contains(text.to_string()), true),
+        AllowedOrigin::Matching(StringMatch::Exact(text)) => (MatchPattern::Exact(text.to_string()), true),
+        AllowedOrigin::Matching(StringMatch::Prefix(text)) => (MatchPattern::Prefix(text.to_string()), true),
+        AllowedOrigin::Matching(StringMatch::Suffix(text)) => (MatchPattern::Suffix(text.to_string()), true),
+        AllowedOrigin::Matching(StringMatch::Contains(text)) => (MatchPattern::Contains(text.to_string()), true),
     };
     StringMatcher { match_pattern: Some(pattern), ignore_case }
 }

@@ -34,17 +34,17 @@ pub fn filter() -> Lua {
 /// What a route tells the filter, where it has something to tell.
 pub fn of_route(policy: &Policy) -> Option<(String, Any)> {
     let is_authorized = AuthorizationFilter::of(&policy.authorization).is_some();
-    (is_authorized || !policy.cookies.is_empty()).then(|| told(&policy.cookies, is_authorized))
+    (is_authorized || !policy.cookies.is_empty()).then(|| per_route(&policy.cookies, is_authorized))
 }
 
 /// What the share of a backend tells it, where it has cookies of its own.
 pub fn of_share(cookies: &[CookieRewrite], authorization: &Authorization) -> Option<(String, Any)> {
     let is_authorized = AuthorizationFilter::of(authorization).is_some();
-    (!cookies.is_empty()).then(|| told(cookies, is_authorized))
+    (!cookies.is_empty()).then(|| per_route(cookies, is_authorized))
 }
 
 /// The script, and its context under the names that it looks for.
-fn told(cookies: &[CookieRewrite], is_authorized: bool) -> (String, Any) {
+fn per_route(cookies: &[CookieRewrite], is_authorized: bool) -> (String, Any) {
     let mut context = Struct::default();
     if !cookies.is_empty() {
         context.fields.insert("cookies".to_owned(), cookies::changes(cookies));

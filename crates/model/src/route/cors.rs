@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// An allowed origin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
+pub enum AllowedOrigin {
     /// Every origin.
     Any,
     /// Those that match, ignoring case.
@@ -17,7 +17,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cors {
     /// The allowed origins; never empty.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<AllowedOrigin>,
     /// The allowed methods.
     pub methods: Vec<HeaderToken>,
     /// The allowed request headers.

@@ -4,7 +4,7 @@
 use super::{
     Action, Conditions, Cors, Forward, HeaderChanges, HostCondition, HostRewrite, PathRewrite, Policy, ValueMatch,
 };
-use super::{AuthContext, Authorization, CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::Origin};
+use super::{AuthContext, Authorization, CookieRewrite, HashOf, IpFilter, LocalRateLimitPolicy, cors::AllowedOrigin};
 use crate::{
     ClusterId,
     cluster::Backend,
@@ -139,8 +139,8 @@ fn changes(changes: &HeaderChanges) -> usize {
 
 fn cross_origin(cors: &Cors) -> usize {
     let origins = cors.origins.iter().map(|origin| match origin {
-        Origin::Any => ENTRY,
-        Origin::Matching(text) => ENTRY + text.as_str().len(),
+        AllowedOrigin::Any => ENTRY,
+        AllowedOrigin::Matching(text) => ENTRY + text.as_str().len(),
     });
     let words = cors.methods.iter().chain(&cors.headers).chain(&cors.exposed).map(|word| word.as_str().len());
     origins.chain(words).sum()

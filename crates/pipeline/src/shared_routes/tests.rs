@@ -90,7 +90,7 @@ impl Bed {
         found.host.routes.iter().map(|route| route.origin.object.name.to_string()).collect()
     }
 
-    fn told(&self, name: &str) -> Vec<Code> {
+    fn reported(&self, name: &str) -> Vec<Code> {
         let verdicts = self.0.engine().get::<Verdicts>(&object(name)).unwrap();
         verdicts.iter().map(|verdict| verdict.code).collect()
     }
@@ -138,11 +138,17 @@ fn a_shared_route_loses_to_an_older_one_and_is_told() {
         Translation { routes, ..host("host", "a.example.com", None) }
     };
     let mut bed = Bed::new([own(1), shared("shared", 2, Some("*"), "", "/a")]);
-    assert_eq!((bed.served("a.example.com"), bed.told("shared")), (vec!["host".to_owned()], vec![Code::RouteConflict]));
+    assert_eq!(
+        (bed.served("a.example.com"), bed.reported("shared")),
+        (vec!["host".to_owned()], vec![Code::RouteConflict])
+    );
     bed.set(own(3));
     bed.0.settle();
-    assert_eq!((bed.served("a.example.com"), bed.told("host")), (vec!["shared".to_owned()], vec![Code::RouteConflict]));
-    assert!(bed.told("shared").is_empty());
+    assert_eq!(
+        (bed.served("a.example.com"), bed.reported("host")),
+        (vec!["shared".to_owned()], vec![Code::RouteConflict])
+    );
+    assert!(bed.reported("shared").is_empty());
 }
 
 #[test]
@@ -152,7 +158,7 @@ fn two_selectors_that_take_one_route_take_it_once() {
     given.shared[0].labels = Labels::new([("app".into(), "x".into()), ("tier".into(), "y".into())]);
     let bed = Bed::new(both.into_iter().chain([given]));
     assert_eq!(bed.served("a.example.com"), ["shared"]);
-    assert!(bed.told("shared").is_empty());
+    assert!(bed.reported("shared").is_empty());
 }
 
 #[test]
@@ -160,7 +166,7 @@ fn routes_that_no_host_takes_are_told() {
     let given = || shared("shared", 1, Some("a.example.com"), "app=x", "/a");
     let mut bed = Bed::new([given()]);
     let unused = vec![Code::SharedRoutesUnused];
-    assert_eq!(bed.told("shared"), unused);
+    assert_eq!(bed.reported("shared"), unused);
     for (other, selects, expected) in [
         ("b.example.com", None, &unused),
         ("a.example.com", Some("app=y"), &unused),
@@ -169,11 +175,11 @@ fn routes_that_no_host_takes_are_told() {
     ] {
         bed.set(host("host", other, selects));
         bed.0.settle();
-        assert_eq!(&bed.told("shared"), expected, "{other} {selects:?}");
+        assert_eq!(&bed.reported("shared"), expected, "{other} {selects:?}");
     }
     bed.0.contribute(&object("host"), None);
     bed.0.settle();
-    assert_eq!(bed.told("shared"), unused);
+    assert_eq!(bed.reported("shared"), unused);
 }
 
 #[test]
@@ -187,10 +193,10 @@ fn what_hosts_and_routes_make_together_is_bounded_and_told() {
     let mut bed = Bed::new(others.into_iter().chain([many, host("host", "a.example.com", None)]));
     // And what is left out answers 503.
     assert_eq!(bed.served("a.example.com").len(), MOST_IN_HOST + 1);
-    assert_eq!((bed.told("c"), bed.told("b")), (vec![Code::SharedRoutesLimit], Vec::new()));
+    assert_eq!((bed.reported("c"), bed.reported("b")), (vec![Code::SharedRoutesLimit], Vec::new()));
     bed.0.contribute(&object("a"), None);
     bed.0.settle();
-    assert!(bed.told("c").is_empty());
+    assert!(bed.reported("c").is_empty());
     assert_eq!(bed.0.self_check(), Ok(()));
 }
 
@@ -201,7 +207,7 @@ fn routes_that_hosts_have_in_common_do_not_count_for_each_of_them() {
     many.shared[0].routes = (0..1_000).map(|at| Arc::new(route("shared", 0, &format!("/{at}")))).collect();
     let hosts = (0..2_000).map(|at| host(&format!("host-{at}"), &format!("h{at}.example.com"), None));
     let mut bed = Bed::new(hosts.chain([many, shared("one", 1, Some("h7.example.com"), "", "/own")]));
-    assert!(bed.told("shared").is_empty());
+    assert!(bed.reported("shared").is_empty());
     assert_eq!((bed.served("h6.example.com").len(), bed.served("h7.example.com").len()), (1_000, 1_001));
     // Another host that has the same routes recomputes none of the others.
     assert_eq!(bed.recomputed(|bed| bed.set(host("new", "new.example.com", None))), 1);
@@ -240,7 +246,7 @@ fn routes_that_combine_are_one_route_of_all_their_objects() {
         forward.clusters.iter().map(|it| (it.cluster.service().unwrap().service.to_string(), it.weight)).collect()
     };
     assert_eq!(weights(&bed), [("main".to_owned(), 900_000), ("canary".to_owned(), 100_000)]);
-    assert!(bed.told("main").is_empty() && bed.told("canary").is_empty());
+    assert!(bed.reported("main").is_empty() && bed.reported("canary").is_empty());
     bed.set(with("canary", canary("canary", 2, 25)));
     bed.0.settle();
     assert_eq!(weights(&bed), [("main".to_owned(), 750_000), ("canary".to_owned(), 250_000)]);

@@ -143,7 +143,7 @@ fn an_extension_that_the_settings_of_a_fleet_use_exists_there() {
         "validation": { "caSecret": "ca", "subjectName": "auth.local" }, "timeoutPolicy": { "response": "250ms" } });
     let mut output = put(&mut pipeline, &contour(&spec));
     for fleet in [&FleetId::Shared, &fleet] {
-        let (set, _) = told(&mut output, fleet);
+        let (set, _) = reported(&mut output, fleet);
         let expected = ["cds extension/default/auth", "eds extension/default/auth", "sds ca/default/ca"];
         assert!(expected.iter().all(|name| set.contains(*name)), "{fleet}: {set:?}");
     }
@@ -157,7 +157,7 @@ fn an_extension_that_the_settings_of_a_fleet_use_exists_there() {
     let moved = json!({ "services": [{ "name": "other", "port": 80 }, { "name": "web", "port": 80 }], "protocol": "h2c",
         "circuitBreakerPolicy": { "maxConnections": 7 } });
     let mut output = put(&mut pipeline, &contour(&moved));
-    assert!(told(&mut output, &fleet).1.contains("sds ca/default/ca"));
+    assert!(reported(&mut output, &fleet).1.contains("sds ca/default/ca"));
     let cluster: Cluster = body(&mut output, &FleetId::Shared, "cds extension/default/auth").unwrap();
     let limits = &cluster.circuit_breakers.unwrap().thresholds[0];
     assert_eq!(limits.max_connections.map(|it| it.value), Some(7));
@@ -172,15 +172,15 @@ fn an_extension_that_the_settings_of_a_fleet_use_exists_there() {
 
     // That of Contour's group wins over one of the same name; without it the other one is found.
     let sesame = extension("projectsesame.io/v1alpha1", &moved);
-    let (set, _) = told(&mut put(&mut pipeline, &sesame), &FleetId::Shared);
+    let (set, _) = reported(&mut put(&mut pipeline, &sesame), &FleetId::Shared);
     assert_eq!(set, BTreeSet::new());
     pipeline.put(&contour(&moved).key(), None);
-    let (set, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
+    let (set, gone) = reported(&mut pipeline.settle(), &FleetId::Shared);
     let name = "cds extension/ExtensionService.projectsesame.io/default/auth";
     assert!(set.contains(name) && gone.contains("cds extension/default/auth"), "{set:?} {gone:?}");
     pipeline.self_check().unwrap();
     pipeline.set_settings(&Settings { rate_limit_service: None, ..settings });
-    let (_, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
+    let (_, gone) = reported(&mut pipeline.settle(), &FleetId::Shared);
     assert!(gone.contains(name), "{gone:?}");
     pipeline.self_check().unwrap();
 }
@@ -199,17 +199,17 @@ fn a_fleet_that_does_not_use_an_extension_is_not_told_of_it() {
     pipeline.put(&web.key(), Some(web));
     let is_extension = |names: &BTreeSet<String>| names.iter().any(|name| name.ends_with("ds extension/default/auth"));
     let mut output = put(&mut pipeline, &contour(&json!({ "services": [{ "name": "web", "port": 80 }] })));
-    let have = fleets.each_ref().map(|fleet| is_extension(&told(&mut output, fleet).0));
+    let have = fleets.each_ref().map(|fleet| is_extension(&reported(&mut output, fleet).0));
     assert_eq!(have, [true, false, true], "the settings of the first and the third fleet use it");
     // The operator's authorization server is asked about a route.
     let route =
         Claims::new("route", fleets[1].clone()).listener("l", 8089, Http, "").route("l", "a.example.com", "web");
     route.clone().put(&mut pipeline);
-    assert!(is_extension(&told(&mut pipeline.settle(), &fleets[1]).0));
+    assert!(is_extension(&reported(&mut pipeline.settle(), &fleets[1]).0));
     pipeline.self_check().unwrap();
     route.remove(&mut pipeline);
     let mut output = pipeline.settle();
-    let lose = fleets.each_ref().map(|fleet| is_extension(&told(&mut output, fleet).1));
+    let lose = fleets.each_ref().map(|fleet| is_extension(&reported(&mut output, fleet).1));
     assert_eq!(lose, [false, true, false]);
     pipeline.self_check().unwrap();
 }
@@ -226,12 +226,12 @@ fn an_extension_stays_what_it_was_until_its_ca_is_read() {
     let secret = ca("default", "ca");
     let trust = json!({ "services": services, "validation": { "caSecret": "ca", "subjectName": "auth.local" } });
     let mut output = put(&mut pipeline, &contour(&trust));
-    assert_eq!(told(&mut output, &FleetId::Shared), Default::default());
+    assert_eq!(reported(&mut output, &FleetId::Shared), Default::default());
     assert_eq!(pipeline.secret_refs().new, [secret.key()]);
     assert!(pipeline.is_pending(&contour(&trust).key()));
     pipeline.put(&secret.key(), Some(secret.clone()));
     pipeline.set_fetch_result(&secret.key(), Some(FetchResult::Found));
-    let (set, _) = told(&mut pipeline.settle(), &FleetId::Shared);
+    let (set, _) = reported(&mut pipeline.settle(), &FleetId::Shared);
     assert!(set.contains("cds extension/default/auth") && set.contains("sds ca/default/ca"), "{set:?}");
     pipeline.self_check().unwrap();
 }

@@ -27,17 +27,17 @@ fn what_fleets_share_is_made_once_and_belongs_to_its_users() {
     gateway(&one, "web").put(&mut pipeline);
     let mut output = pipeline.settle();
     let shared = ["cds default/web/80", "eds default/web/80", "sds default/cert"].map(ToOwned::to_owned);
-    let (set, _) = told(&mut output, &one);
+    let (set, _) = reported(&mut output, &one);
     assert!(shared.iter().all(|name| set.contains(name)) && set.contains("lds tcp-443"), "{set:?}");
-    let (set, _) = told(&mut output, &FleetId::Shared);
+    let (set, _) = reported(&mut output, &FleetId::Shared);
     assert!(set.is_empty(), "the shared fleet has nothing to do with it: {set:?}");
 
     let computed = pipeline.engine().counters_of::<pipeline::resources::ClusterResources>().computed;
     gateway(&two, "web").put(&mut pipeline);
     let mut output = pipeline.settle();
-    let (set, _) = told(&mut output, &two);
+    let (set, _) = reported(&mut output, &two);
     assert!(shared.iter().all(|name| set.contains(name)), "{set:?}");
-    assert_eq!(told(&mut output, &one), Default::default(), "one fleet's edit is not told to another");
+    assert_eq!(reported(&mut output, &one), Default::default(), "one fleet's edit is not told to another");
     let now = pipeline.engine().counters_of::<pipeline::resources::ClusterResources>().computed;
     assert_eq!(now, computed, "the cluster is the same");
 
@@ -46,24 +46,24 @@ fn what_fleets_share_is_made_once_and_belongs_to_its_users() {
     let object = ingress_with("shared", "a.example.com", "/", "web", &serde_json::json!({}), &tls);
     pipeline.put(&object.key(), Some(object.clone()));
     let mut output = pipeline.settle();
-    let (set, _) = told(&mut output, &FleetId::Shared);
+    let (set, _) = reported(&mut output, &FleetId::Shared);
     assert!(shared.iter().all(|name| set.contains(name)), "{set:?}");
     assert!(output.fleets.is_empty());
     pipeline.put(&object.key(), None);
     let mut output = pipeline.settle();
-    let (_, gone) = told(&mut output, &FleetId::Shared);
+    let (_, gone) = reported(&mut output, &FleetId::Shared);
     assert!(shared.iter().all(|name| gone.contains(name)), "{gone:?}");
     assert!(output.fleets.is_empty());
 
     // Another backend: the cluster leaves one fleet and stays in the other. A fleet that goes takes only its own.
     gateway(&one, "other").put(&mut pipeline);
     let mut output = pipeline.settle();
-    let (set, gone) = told(&mut output, &one);
+    let (set, gone) = reported(&mut output, &one);
     assert!(set.contains("cds default/other/80") && gone.contains("cds default/web/80"), "{set:?} {gone:?}");
     assert!(output.fleets.is_empty());
     gateway(&one, "other").remove(&mut pipeline);
     let mut output = pipeline.settle();
-    let (set, gone) = told(&mut output, &one);
+    let (set, gone) = reported(&mut output, &one);
     assert!(set.is_empty() && gone.contains("lds tcp-443") && gone.contains("sds default/cert"), "{set:?} {gone:?}");
     assert!(output.fleets.is_empty(), "{:?}", output.fleets.keys());
     assert!(pipeline.engine().get::<pipeline::resources::ClusterResources>(&cluster("web")).is_some());
@@ -82,9 +82,9 @@ fn holders_belong_to_the_fleet_of_their_listener() {
     let claims = Claims::new("own", fleet.clone()).tls("ingress_https", "a.example.com", &["own"]);
     claims.route("ingress_https", "a.example.com", "web").put(&mut pipeline);
     let mut output = pipeline.settle();
-    let (set, _) = told(&mut output, &fleet);
+    let (set, _) = reported(&mut output, &fleet);
     assert!(set.contains("cds tls_holder/ingress_https/0-0") && set.contains("sds a.example.com"), "{set:?}");
-    let (shared, _) = told(&mut output, &FleetId::Shared);
+    let (shared, _) = reported(&mut output, &FleetId::Shared);
     assert!(!shared.iter().any(|name| name.contains("tls_holder") || name.starts_with("sds")), "{shared:?}");
 }
 
@@ -108,7 +108,7 @@ fn one_of_many_fleets_is_edited_alone() {
     assert!(output.fleets.values().all(|fleet| fleet.xds.upserts.len() >= HOSTS + 3));
     route(7, 3, "other").put(&mut pipeline);
     let mut output = pipeline.settle();
-    let (set, _) = told(&mut output, &named(7));
+    let (set, _) = reported(&mut output, &named(7));
     assert_eq!(set.len(), 3, "a scope, a cluster and its endpoints: {set:?}");
     assert!(output.fleets.is_empty() && output.xds.upserts.is_empty());
     let computed = pipeline.engine().last_batch().computed;
@@ -116,7 +116,7 @@ fn one_of_many_fleets_is_edited_alone() {
     // A fleet that goes costs its own rows.
     gateway(7).remove(&mut pipeline);
     let mut output = pipeline.settle();
-    let (set, gone) = told(&mut output, &named(7));
+    let (set, gone) = reported(&mut output, &named(7));
     assert!(set.is_empty() && gone.len() > HOSTS, "{set:?} {gone:?}");
     assert!(output.fleets.is_empty());
     let computed = pipeline.engine().last_batch().computed;
@@ -124,7 +124,7 @@ fn one_of_many_fleets_is_edited_alone() {
     // So does one that comes back, and one that is new.
     gateway(7).put(&mut pipeline);
     let mut output = pipeline.settle();
-    let (set, gone) = told(&mut output, &named(7));
+    let (set, gone) = reported(&mut output, &named(7));
     assert!(set.len() > HOSTS && gone.is_empty(), "{set:?} {gone:?}");
     assert!(output.fleets.is_empty() && output.xds.upserts.is_empty());
     let computed = pipeline.engine().last_batch().computed;
@@ -132,7 +132,7 @@ fn one_of_many_fleets_is_edited_alone() {
     gateway(FLEETS).put(&mut pipeline);
     (0..HOSTS).for_each(|number| route(FLEETS, number, "web").put(&mut pipeline));
     let mut output = pipeline.settle();
-    let (set, gone) = told(&mut output, &named(FLEETS));
+    let (set, gone) = reported(&mut output, &named(FLEETS));
     assert!(set.len() > HOSTS && gone.is_empty(), "{set:?} {gone:?}");
     assert!(output.fleets.is_empty() && output.xds.upserts.is_empty());
     let computed = pipeline.engine().last_batch().computed;
@@ -277,7 +277,7 @@ fn settings_change_while_it_runs_and_reach_their_readers() {
         let before = computed(&pipeline);
         pipeline.set_settings(settings);
         let mut output = pipeline.settle();
-        let (set, gone) = told(&mut output, &FleetId::Shared);
+        let (set, gone) = reported(&mut output, &FleetId::Shared);
         let mut rows = computed(&pipeline);
         rows.iter_mut().for_each(|(name, count)| *count -= before[name]);
         rows.retain(|_, count| *count > 0);
@@ -348,12 +348,12 @@ fn fleets_differ_in_their_settings() {
     pipeline.settle();
     pipeline.set_fleet(&fleet, Some(own));
     let mut output = pipeline.settle();
-    let (set, _) = told(&mut output, &fleet);
+    let (set, _) = reported(&mut output, &fleet);
     let listeners: Vec<_> = set.iter().filter(|name| name.starts_with("lds")).collect();
     assert_eq!(listeners, ["lds ingress_http", "lds stats-health"]);
     assert!(output.xds.upserts.is_empty());
     pipeline.set_fleet(&fleet, None);
-    let (set, gone) = told(&mut pipeline.settle(), &fleet);
+    let (set, gone) = reported(&mut pipeline.settle(), &fleet);
     assert!(set.is_empty() && gone.contains("lds ingress_http"), "{gone:?}");
     pipeline.self_check().unwrap();
 }

@@ -135,7 +135,7 @@ fn of_two_listeners_on_overlapping_addresses_the_weaker_loses() {
     for (name, (_, expected)) in names.zip(&claims) {
         assert_eq!(verdicts(&output, name), *expected, "{name}");
     }
-    let (set, _) = told(&mut { output }, &FleetId::Shared);
+    let (set, _) = reported(&mut { output }, &FleetId::Shared);
     let listeners: Vec<_> = set.iter().filter(|name| name.starts_with("lds tcp")).collect();
     assert_eq!(listeners, ["lds tcp-8080-::1", "lds tcp-9000-10.0.0.5", "lds tcp-9000-10.0.0.6", "lds tcp-9000-::"]);
     // Whoever was in the way goes.
@@ -183,7 +183,7 @@ fn who_loses_a_host_to_a_narrower_listener_is_told() {
     ];
     objects.into_iter().for_each(|object| pipeline.put(&object.key(), Some(object)));
     pipeline.settle();
-    let told = |output: &Output| -> BTreeMap<String, Vec<String>> {
+    let reported = |output: &Output| -> BTreeMap<String, Vec<String>> {
         let lists = output.verdicts.iter().map(|(object, list)| {
             let list = list.iter().flat_map(|list| list.iter());
             let list = list.filter(|verdict| verdict.code == model::Code::HostOfOtherListener);
@@ -193,13 +193,13 @@ fn who_loses_a_host_to_a_narrower_listener_is_told() {
     };
     let bound = |name: &str| Claims::new(name, FleetId::Shared).bound();
     bound("narrow").listener("narrow", 8443, Tls, "*.com").route("narrow", "x.example.org", "web").put(&mut pipeline);
-    let lost = told(&pipeline.settle());
+    let lost = reported(&pipeline.settle());
     let why = "listener ingress_https: host a.example.com belongs to listener narrow of the same port";
     assert_eq!(lost["tls"], [why]);
     assert_eq!(lost["narrow"], ["listener narrow is not for host x.example.org"; 0], "nobody asks for TLS there");
     assert!(!lost.contains_key("plain") && !lost.contains_key("other"), "they have no TLS: {lost:?}");
     bound("http").listener("http", 8080, Http, "b.example.com").put(&mut pipeline);
-    let lost = told(&pipeline.settle());
+    let lost = reported(&pipeline.settle());
     let why = "listener ingress_http: host b.example.com belongs to listener http of the same port";
     assert_eq!(lost["plain"], [why]);
     assert!(!lost.contains_key("tls"));
@@ -207,10 +207,10 @@ fn who_loses_a_host_to_a_narrower_listener_is_told() {
         .listener("http", 8080, Http, "b.example.com")
         .route("http", "c.example.org", "web")
         .put(&mut pipeline);
-    assert_eq!(told(&pipeline.settle())["http"], ["listener http is not for host c.example.org"]);
+    assert_eq!(reported(&pipeline.settle())["http"], ["listener http is not for host c.example.org"]);
     bound("http").remove(&mut pipeline);
     bound("narrow").remove(&mut pipeline);
-    let lost = told(&pipeline.settle());
+    let lost = reported(&pipeline.settle());
     assert_eq!((lost["tls"].len(), lost["plain"].len()), (0, 0));
     pipeline.self_check().unwrap();
 }

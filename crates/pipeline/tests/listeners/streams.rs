@@ -48,7 +48,7 @@ fn endpoints_of_a_udp_listener_come_out_in_the_middle_of_a_batch() {
     let mut pipeline = pipeline();
     let claims = Claims::new("udp", FleetId::Shared).listener("datagrams", 5300, Udp, "*");
     claims.clone().stream("datagrams", &[("web", 1)]).put(&mut pipeline);
-    let (set, _) = told(&mut pipeline.settle(), &FleetId::Shared);
+    let (set, _) = reported(&mut pipeline.settle(), &FleetId::Shared);
     assert!(set.contains(ENDPOINTS), "{set:?}");
     let moved = service("web", Ipv4Addr::new(198, 18, 0, 1));
     pipeline.put(&moved.key(), Some(moved));
@@ -58,14 +58,14 @@ fn endpoints_of_a_udp_listener_come_out_in_the_middle_of_a_batch() {
     }
     let mut output = Output::default();
     assert_eq!(pipeline.step(&mut output), engine::Progress::More, "the batch is longer than a slice");
-    let (set, gone) = told(&mut output, &FleetId::Shared);
+    let (set, gone) = reported(&mut output, &FleetId::Shared);
     assert!(set.contains(ENDPOINTS) && gone.is_empty(), "{gone:?}");
     pipeline.settle();
     // Another backend is another row, but no other resource.
     claims.clone().stream("datagrams", &[("other", 1)]).put(&mut pipeline);
-    let (set, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
+    let (set, gone) = reported(&mut pipeline.settle(), &FleetId::Shared);
     assert!(set.contains(ENDPOINTS) && !gone.contains(ENDPOINTS), "{set:?} {gone:?}");
     claims.remove(&mut pipeline);
-    let (set, gone) = told(&mut pipeline.settle(), &FleetId::Shared);
+    let (set, gone) = reported(&mut pipeline.settle(), &FleetId::Shared);
     assert!(!set.contains(ENDPOINTS) && gone.contains(ENDPOINTS), "{set:?} {gone:?}");
 }

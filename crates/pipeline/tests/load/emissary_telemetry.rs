@@ -9,7 +9,7 @@ use std::{
 };
 use testbed::{LogServer, OtelCollector, SpanServer, cases::object, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn of(kind: &str, name: &str, spec: &Value) -> Object {
     object(&json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": kind,
@@ -72,7 +72,7 @@ async fn zipkin_and_an_agent_of_datadog_get_spans_and_edits_lose_no_request() {
         let is_it = |span: &&Value| span["tags"]["http.url"].as_str().is_some_and(|url| url.ends_with("/zipkin"));
         all.iter().find(is_it).cloned().ok_or_else(|| format!("{} spans", all.len()))
     };
-    let span = eventually("the span of Zipkin", PATIENCE, found).await.unwrap();
+    let span = eventually("the span of Zipkin", TIMEOUT, found).await.unwrap();
     let tags = ["user", "team", "plan"].map(|tag| span["tags"][tag].as_str().unwrap_or_default());
     assert_eq!(tags, ["anna", "edge", "free"], "{span}");
     assert_eq!(span["traceId"].as_str().map(str::len), Some(32), "{span}");
@@ -88,7 +88,7 @@ async fn zipkin_and_an_agent_of_datadog_get_spans_and_edits_lose_no_request() {
         let found = posts.iter().find(|post| post.path.ends_with("/traces") && is_it(&post.body));
         found.map(|_| ()).ok_or_else(|| format!("{:?}", posts.iter().map(|post| &post.path).collect::<Vec<_>>()))
     };
-    eventually("the span of Datadog", PATIENCE, found).await.unwrap();
+    eventually("the span of Datadog", TIMEOUT, found).await.unwrap();
     bed.remove([tracing("datadog", "spans.telemetry", &json!({}))]).await;
     load.answered(20).await;
     bed.apply([tracing("zipkin", "spans.telemetry", &json!({ "sampling": { "overall": 0 } }))]).await;
@@ -126,7 +126,7 @@ async fn a_collector_of_opentelemetry_gets_spans() {
         let span = all.iter().find(|span| span.attributes.get("http.url").is_some_and(|url| url.ends_with("/otlp")));
         span.cloned().ok_or_else(|| format!("{all:?}"))
     };
-    let span = eventually("the span", PATIENCE, found).await.unwrap();
+    let span = eventually("the span", TIMEOUT, found).await.unwrap();
     let tags = ["user", "team", "plan"].map(|tag| &*span.attributes[tag]);
     assert_eq!((&*span.service, tags), ("shop", ["anna", "edge", "free"]));
     bed.apply([tracing("opentelemetry", "otel.telemetry", &json!({ "sampling": { "random": 0 } }))]).await;
@@ -138,7 +138,7 @@ async fn a_collector_of_opentelemetry_gets_spans() {
         let urls: Vec<_> = all.iter().filter_map(|span| span.attributes.get("http.url").cloned()).collect();
         if urls.iter().any(|url| url.ends_with("/last")) { Ok(urls) } else { Err(format!("{urls:?}")) }
     };
-    let urls = eventually("the last span", PATIENCE, last).await.unwrap();
+    let urls = eventually("the last span", TIMEOUT, last).await.unwrap();
     assert!(!urls.iter().any(|url| url.ends_with("/unsampled")), "{urls:?}");
 }
 
@@ -173,7 +173,7 @@ async fn log_services_get_entries_of_requests_and_of_connections() {
             let found = entries.iter().find(|entry| entry.request.as_ref().is_some_and(|request| is_it(&request.path)));
             found.cloned().ok_or_else(|| format!("{} entries", entries.len()))
         };
-        eventually("the entry", PATIENCE, found).await.unwrap()
+        eventually("the entry", TIMEOUT, found).await.unwrap()
     };
     let found = entry(&all, "/logged").await;
     let (request, response) = (found.request.unwrap(), found.response.unwrap());
@@ -191,7 +191,7 @@ async fn log_services_get_entries_of_requests_and_of_connections() {
         Some(entry) => Ok(entry.clone()),
         None => Err("no entry".to_owned()),
     };
-    let connection = eventually("the entry of the connection", PATIENCE, found).await.unwrap();
+    let connection = eventually("the entry of the connection", TIMEOUT, found).await.unwrap();
     assert!(connection.connection_properties.unwrap().received_bytes > 0);
     assert!(connections.requests().is_empty() && all.connections().is_empty());
     // One goes: the other gets all that follows. Its server goes as well, and requests are served.

@@ -23,7 +23,7 @@ use testbed::{
 
 use crate::bed::{Bed, service, slice_of};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// So many requests an hour for one value, and for any other that has a limit.
 const LIMITS: &str = "
@@ -171,7 +171,7 @@ async fn stopped_and_started(name: &str, fail_open: bool) {
         200 => Ok(()),
         other => Err(other),
     };
-    eventually("the service to be asked again", PATIENCE, served).await.unwrap();
+    eventually("the service to be asked again", TIMEOUT, served).await.unwrap();
     load.answered(50).await;
     assert_eq!(denied.load(Ordering::Relaxed) > 0, !fail_open);
     free.stop().await.assert_nothing_lost();

@@ -9,7 +9,7 @@ use testbed::{OtelCollector, cases::object, certs::Ca, eventually, otel_collecto
 
 use crate::bed::{Bed, secret, service, slice_of, undisturbed};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// A trace that a client has begun.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
@@ -51,7 +51,7 @@ async fn spans_of(collector: &OtelCollector, path: &str, number: usize) -> Vec<S
         let spans: Vec<Span> = spans.into_iter().filter(has).collect();
         if spans.len() >= number { Ok(spans) } else { Err(format!("{spans:?}")) }
     };
-    eventually("the spans", PATIENCE, found).await.unwrap()
+    eventually("the spans", TIMEOUT, found).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +98,7 @@ async fn spans_say_what_the_operator_asks_for_and_nothing_else() {
             let below = spans.iter().filter(|below| below.trace == span.trace && !below.parent.is_empty()).count();
             if below == 1 { Ok(()) } else { Err(format!("{spans:?}")) }
         };
-        eventually("the span of what is forwarded", PATIENCE, below).await.unwrap();
+        eventually("the span of what is forwarded", TIMEOUT, below).await.unwrap();
     }
 }
 

@@ -17,7 +17,7 @@ use model::{
         action::{LONGEST_BODY, RetryOn},
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
-        cors::{HeaderToken, Origin},
+        cors::{AllowedOrigin, HeaderToken},
         policy::is_status,
     },
 };
@@ -412,7 +412,9 @@ fn limit(dice: &mut Dice) -> LocalRateLimitPolicy {
 fn cors(dice: &mut Dice) -> Cors {
     let token = |dice: &mut Dice| dice.parsed(Dice::header_text, HeaderToken::parse);
     Cors {
-        origins: dice.list(1, 3, |dice| if dice.one_in(3) { Origin::Any } else { Origin::Matching(text_match(dice)) }),
+        origins: dice.list(1, 3, |dice| {
+            if dice.one_in(3) { AllowedOrigin::Any } else { AllowedOrigin::Matching(text_match(dice)) }
+        }),
         methods: dice.list(0, 3, token),
         headers: dice.list(0, 3, token),
         exposed: dice.list(0, 3, token),

@@ -25,7 +25,7 @@ async fn ask(host: &str, path: &str) -> String {
 }
 
 /// Publishes, and gives the objects that are told that the catch-all is too long.
-async fn told(world: &mut World) -> Vec<String> {
+async fn reported(world: &mut World) -> Vec<String> {
     let output = world.pipeline.settle();
     world.proxy.publish(output.xds).await.unwrap();
     let long = |verdict: &&Verdict| verdict.code == Code::CatchAllTooLong;
@@ -38,12 +38,12 @@ async fn deeper_names_get_the_catch_all_or_503(packing: Packing) {
     let (wild, any) = (Backend::start("wild").await.unwrap(), Backend::start("any").await.unwrap());
     let mut world = World::start(packing, [service("wild", wild.ip()), service("any", any.ip())]).await;
     world.put([ingress("wild", "*.example.com", "/", "wild"), catch_all(99)]);
-    assert!(told(&mut world).await.is_empty(), "{packing:?}");
+    assert!(reported(&mut world).await.is_empty(), "{packing:?}");
     for path in ["/", "/0", "/98"] {
         assert_eq!(ask("a.b.example.com", path).await, "200 any", "{packing:?} {path}");
     }
     world.put([catch_all(100)]);
-    assert_eq!(told(&mut world).await, ["Ingress default/any"], "{packing:?}");
+    assert_eq!(reported(&mut world).await, ["Ingress default/any"], "{packing:?}");
     for path in ["/", "/0", "/99", "/elsewhere"] {
         assert_eq!(ask("a.b.example.com", path).await, "503 -", "{packing:?} {path}");
         assert_eq!(ask("b.example.com", path).await, "200 wild", "{packing:?} {path}");

@@ -12,7 +12,7 @@ use std::{
 use testbed::{Backend, Client, eventually};
 
 /// How long a check may take on a machine that has other work.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn of(kind: Kind, name: &str, spec: &Value) -> Object {
     object(kind, &json!({ "metadata": { "namespace": "default", "name": name }, "spec": spec }))
@@ -53,7 +53,7 @@ async fn a_backend_is_asked_over_grpc() {
         Some(health) if health == json!({ "eds_health_status": "HEALTHY" }) => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("the check to succeed", PATIENCE, is_healthy).await.unwrap();
+    eventually("the check to succeed", TIMEOUT, is_healthy).await.unwrap();
     assert!(backend.running().unwrap().requests() > 0, "it was asked");
     let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))).host("a.example.com");
     assert_eq!(client.get("/").await.unwrap().status, 200);

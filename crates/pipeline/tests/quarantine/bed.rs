@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, sync::watch};
 use xds::{Batch, Fleet, Security, Server};
 
 /// Long enough for a busy machine, short enough to notice.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Bed {
     pub pipeline: Pipeline,
@@ -117,7 +117,7 @@ impl Bed {
                 self.turn().await;
             }
         };
-        within(what, PATIENCE, work).await.unwrap();
+        within(what, TIMEOUT, work).await.unwrap();
     }
 
     /// Works until nothing is tried any more and the clients have all that they should.
@@ -138,7 +138,7 @@ impl Bed {
                 }
             }
         };
-        within("clients in step", PATIENCE, work).await.unwrap();
+        within("clients in step", TIMEOUT, work).await.unwrap();
     }
 
     /// The objects that are blamed for a refusal.

@@ -8,14 +8,14 @@ use std::time::Duration;
 use kinds::{HttpProxy, Typed};
 use serde_json::{Value, json};
 use source::fetch::{Request, Requests};
-use source::{Change, Feeder, Origin, Update, feed};
+use source::{Change, ChangeSource, Feeder, Update, feed};
 use testbed::cases::object;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a batch brought, as far as these tests care.
 struct Heard {
@@ -52,9 +52,9 @@ impl Bed {
         let replicas = Replicas::new(server.clone(), None);
         let control = Control::new(Pipeline::new(&settings), server, replicas)
             .fetching(Secrets::new(wants, answered))
-            .telling(|kind| HttpProxy::KINDS.contains(&kind))
+            .reporting(|kind| HttpProxy::KINDS.contains(&kind))
             .checking(checks);
-        let (tell, heard) = mpsc::unbounded_channel();
+        let (reports, heard) = mpsc::unbounded_channel();
         let task = tokio::spawn(control.run(fed, move |news| {
             let verdicts = news.verdicts.iter().filter_map(|(object, list)| {
                 let errors = list.as_ref()?.iter().filter(|verdict| verdict.code.severity() == model::Severity::Error);
@@ -65,7 +65,8 @@ impl Bed {
             let (slices, verdicts) = (news.pipeline.engine().last_batch().slices, verdicts.collect());
             let jobs = news.pipeline.engine().jobs();
             let backlog = news.pipeline.backlog();
-            let _ = tell.send(Heard { published, is_complete, is_blocked, slices, jobs, backlog, verdicts, objects });
+            let _ =
+                reports.send(Heard { published, is_complete, is_blocked, slices, jobs, backlog, verdicts, objects });
         }));
         Bed { objects, answers, requests, heard, task }
     }
@@ -93,7 +94,7 @@ impl Bed {
     }
 
     async fn asked(&mut self) -> Request<ObjectRef> {
-        tokio::time::timeout(PATIENCE, self.requests.recv()).await.expect("a question").unwrap()
+        tokio::time::timeout(TIMEOUT, self.requests.recv()).await.expect("a question").unwrap()
     }
 
     async fn until(&mut self, wish: impl Fn(&Heard) -> bool) -> Heard {
@@ -106,7 +107,7 @@ impl Bed {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, look).await.expect("it is published")
+        tokio::time::timeout(TIMEOUT, look).await.expect("it is published")
     }
 }
 
@@ -117,7 +118,7 @@ impl Drop for Bed {
 }
 
 fn update(changes: impl Iterator<Item = (ObjectRef, Option<Object>)>) -> Update {
-    let changes = changes.map(|(key, object)| Change { key, object, origin: Origin::Cluster });
+    let changes = changes.map(|(key, object)| Change { key, object, source: ChangeSource::Cluster });
     Update { changes: changes.collect(), ..Update::default() }
 }
 
@@ -373,7 +374,7 @@ async fn each_fleet_is_published_what_is_its_own() {
     feeder.synced();
     let published = async |fleet: &FleetId| {
         let mut snapshots = server.snapshots(&xds_fleet(fleet));
-        let found = tokio::time::timeout(PATIENCE, snapshots.wait_for(Option::is_some)).await;
+        let found = tokio::time::timeout(TIMEOUT, snapshots.wait_for(Option::is_some)).await;
         let snapshot = found.expect("it is published").unwrap().clone().unwrap();
         let names = ["ingress_http", "stats-health", "envoy-admin"];
         names.map(|name| snapshot.get(xds::Kind::Listener, name).is_some())

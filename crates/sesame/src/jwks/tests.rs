@@ -11,7 +11,7 @@ use testbed::{KeyAnswer, KeyServer};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn quick() -> Limits {
     let (shortest_interval, first_retry) = (Duration::from_millis(20), Duration::from_millis(20));
@@ -33,7 +33,7 @@ fn of(server: &KeyServer) -> Arc<RemoteJwks> {
 }
 
 async fn next(news: &mut UnboundedReceiver<JwksUpdate>) -> JwksState {
-    tokio::time::timeout(PATIENCE, news.recv()).await.expect("there is news in time").unwrap().1
+    tokio::time::timeout(TIMEOUT, news.recv()).await.expect("there is news in time").unwrap().1
 }
 
 fn ids(state: &JwksState) -> Vec<String> {
@@ -76,7 +76,7 @@ async fn keys_are_fetched_again_and_the_last_ones_are_kept() {
     let requests = server.requests();
     testbed::eventually(
         "more requests",
-        PATIENCE,
+        TIMEOUT,
         async || if server.requests() > requests + 3 { Ok(()) } else { Err("") },
     )
     .await
@@ -210,7 +210,7 @@ async fn a_namespace_whose_servers_hang_holds_up_no_other() {
     for number in 0..50 {
         fetcher.want(source("bad", &format!("http://{}/{number}", slow.address())), hanging.clone().into());
     }
-    testbed::eventually("hanging requests", PATIENCE, async || if slow.requests() >= 2 { Ok(()) } else { Err("none") })
+    testbed::eventually("hanging requests", TIMEOUT, async || if slow.requests() >= 2 { Ok(()) } else { Err("none") })
         .await
         .unwrap();
     fetcher.want(source("good", &format!("http://{}/", good.address())), spec().into());
@@ -251,7 +251,7 @@ async fn fetches_are_counted_by_result_and_servers_are_no_labels() {
     assert!(next(&mut news).await.failure.is_some());
     assert!(fetches("failure") >= 1.0);
     let age = value("sesame_jwks_oldest_keys_age_seconds");
-    assert!(age > 0.0 && age < PATIENCE.as_secs_f64(), "{age}");
+    assert!(age > 0.0 && age < TIMEOUT.as_secs_f64(), "{age}");
     assert!(!page().contains(&good.address().to_string()), "what tenants write is no label");
     fetcher.forget(&of(&bad));
     fetcher.forget(&of(&good));

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{Code, ObjectRef, Origin, Severity, Verdict};
-use source::{FieldPart, Origins, Problem, SourceLocation};
+use source::{FieldPart, ObjectLocations, Problem, SourceLocation};
 
 use super::suggestion::Names;
 
@@ -65,12 +65,12 @@ impl Finding {
 }
 
 /// All verdicts of a list by object.
-pub fn told(verdicts: &[(ObjectRef, Option<Arc<Vec<Verdict>>>)]) -> impl Iterator<Item = &Verdict> {
+pub fn verdicts(verdicts: &[(ObjectRef, Option<Arc<Vec<Verdict>>>)]) -> impl Iterator<Item = &Verdict> {
     verdicts.iter().filter_map(|(_, told)| told.as_deref()).flatten()
 }
 
 /// The findings of what was read and what was said about it.
-pub fn gather(problems: &[&Problem], verdicts: &[&Verdict], origins: &Origins) -> Vec<Finding> {
+pub fn gather(problems: &[&Problem], verdicts: &[&Verdict], origins: &ObjectLocations) -> Vec<Finding> {
     let mut findings: Vec<Finding> = problems.iter().map(|problem| Finding::of_problem(problem)).collect();
     let mut own = Vec::new();
     let mut of_objects: HashMap<&ObjectRef, Vec<usize>> = HashMap::new();

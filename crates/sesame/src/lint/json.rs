@@ -48,7 +48,7 @@ pub struct Entry<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     field: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    location: Option<Place>,
+    location: Option<Location>,
     #[serde(skip_serializing_if = "Option::is_none")]
     related: Option<Related<'a>>,
 }
@@ -58,7 +58,7 @@ struct Related<'a> {
     object: Object<'a>,
     #[serde(skip_serializing_if = "str::is_empty")]
     field: &'a str,
-    location: Place,
+    location: Location,
 }
 
 #[derive(Serialize)]
@@ -81,7 +81,7 @@ impl<'a> From<&'a ObjectRef> for Object<'a> {
 /// A place in a file; lines and columns count from one, columns in characters.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Place {
+struct Location {
     file: String,
     #[serde(skip_serializing_if = "is_zero")]
     line: u32,
@@ -96,7 +96,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl From<&SourceLocation> for Place {
+impl From<&SourceLocation> for Location {
     fn from(location: &SourceLocation) -> Self {
         let position = location.position;
         Self {
@@ -126,7 +126,7 @@ impl<'a> From<&'a Finding> for Entry<'a> {
             help: Code::help(*code),
             object: object.as_ref().map(Object::from),
             field,
-            location: location.as_ref().map(Place::from),
+            location: location.as_ref().map(Location::from),
             related: related.as_ref().map(|(origin, location)| Related {
                 object: (&origin.object).into(),
                 field: origin.field.as_str(),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kinds::{Kind, suggest};
 use model::ObjectRef;
-use source::Origins;
+use source::ObjectLocations;
 
 /// How many names are looked for: whoever has more mistakes than this gets their places, and no suggestions for the rest.
 const MOST: usize = 200;
@@ -16,14 +16,14 @@ const NAMESPACES: usize = 3;
 
 /// The names of objects.
 pub struct Names<'o> {
-    origins: &'o Origins,
+    origins: &'o ObjectLocations,
     by_kind: Option<BTreeMap<Kind, Vec<&'o ObjectRef>>>,
     found: HashMap<ObjectRef, Option<String>>,
 }
 
 impl<'o> Names<'o> {
     /// The names of the objects that came from files.
-    pub fn new(origins: &'o Origins) -> Self {
+    pub fn new(origins: &'o ObjectLocations) -> Self {
         Self { origins, by_kind: None, found: HashMap::new() }
     }
 

@@ -66,7 +66,7 @@ impl Terminal {
     /// Says what a batch brought.
     pub fn batch(&mut self, news: &BatchReport<'_>) {
         let problems: Vec<&Problem> = news.problems.values().flatten().collect();
-        let verdicts: Vec<&Verdict> = finding::told(news.verdicts).collect();
+        let verdicts: Vec<&Verdict> = finding::verdicts(news.verdicts).collect();
         let found = finding::gather(&problems, &verdicts, news.origins);
         let mut text = if logging::is_json() { json::lines(&found) } else { text::findings(&found, self.style) };
         say(&text);

@@ -36,7 +36,7 @@ use object::{Current, FollowedObject};
 use retry::Retry;
 
 /// Where the configuration is written.
-pub enum Origin {
+pub enum ConfigSource {
     /// Nowhere but on the command line.
     Flags,
     /// In a file.
@@ -78,12 +78,12 @@ pub struct Live {
 
 impl Live {
     /// Follows the configuration until `stop`.
-    pub async fn run(mut self, origin: Origin, stop: CancellationToken) -> Result<()> {
+    pub async fn run(mut self, origin: ConfigSource, stop: CancellationToken) -> Result<()> {
         let following = async {
             match origin {
-                Origin::Flags => std::future::pending().await,
-                Origin::File(path) => self.follow_file(path).await,
-                Origin::Object(client, namespace, name) => {
+                ConfigSource::Flags => std::future::pending().await,
+                ConfigSource::File(path) => self.follow_file(path).await,
+                ConfigSource::Object(client, namespace, name) => {
                     self.follow_object(FollowedObject::new(client, &namespace, &name)).await;
                 }
             }

@@ -22,7 +22,7 @@ use testbed::{ApiServer, Client, Net, Process, StateDir, Wire, eventually};
 
 use super::{CERTGEN, DEPLOYMENT, GROUPS, NAMESPACE, Right, account, certgen, deploy, documents, granted};
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The command of the Deployment, where its files and its account are on this machine.
 fn words(folder: &Path, kubeconfig: &Path) -> Vec<String> {
@@ -118,7 +118,7 @@ async fn serve(api: &ApiServer, wire: &Wire, state: &StateDir) -> Process {
     let command = sesame().env("POD_NAME", "sesame-0").env("SESAME_NAMESPACE", NAMESPACE);
     let words = words(state.path(), &kubeconfig);
     let serve = words.iter().fold(command, |command, word| command.arg(word)).start_in(state).unwrap();
-    serve.expect_http(([127, 0, 0, 1], 8000).into(), "/readyz", PATIENCE).await.unwrap();
+    serve.expect_http(([127, 0, 0, 1], 8000).into(), "/readyz", TIMEOUT).await.unwrap();
     serve
 }
 
@@ -144,7 +144,7 @@ async fn compare(api: &ApiServer, name: &str, granted: &BTreeSet<Right>, mut mor
             unused => Err(format!("never asked for: {unused:?}; refused: {refused:?}")),
         }
     };
-    eventually(format!("{name} to use all its rights"), PATIENCE, all).await.unwrap();
+    eventually(format!("{name} to use all its rights"), TIMEOUT, all).await.unwrap();
     let (asked, refused) = asked(api, name);
     assert_eq!((&asked, refused), (granted, BTreeSet::new()), "{name}");
 }
@@ -170,11 +170,11 @@ async fn an_event_that_returns(client: &kube::Client, serve: &Process) {
         };
         all.filter(one).map(|event| event.series.map_or(1, |series| series.count)).max()
     };
-    let told = async |count: i32| match about().await {
+    let reported = async |count: i32| match about().await {
         Some(found) if found == count => Ok(()),
         other => Err(format!("{other:?}\n{}", serve.log().text())),
     };
-    eventually("an event about the Ingress", PATIENCE, async || told(1).await).await.unwrap();
+    eventually("an event about the Ingress", TIMEOUT, async || reported(1).await).await.unwrap();
     let none: Service =
         serde_json::from_value(json!({ "metadata": { "name": "none" }, "spec": { "ports": [{ "port": 80 }] } }))
             .unwrap();
@@ -184,9 +184,9 @@ async fn an_event_that_returns(client: &kube::Client, serve: &Process) {
         status if status["currentStatus"] == "valid" => Ok(()),
         status => Err(status.to_string()),
     };
-    eventually("the Service to be found", PATIENCE, mended).await.unwrap();
+    eventually("the Service to be found", TIMEOUT, mended).await.unwrap();
     services.delete("none", &DeleteParams::default()).await.unwrap();
-    eventually("the event to be counted", PATIENCE, async || told(2).await).await.unwrap();
+    eventually("the event to be counted", TIMEOUT, async || reported(2).await).await.unwrap();
 }
 
 /// Objects that change and go while their first status is being written, so that it comes too late.
@@ -299,7 +299,7 @@ async fn unreadable(client: &kube::Client, group: &str) {
         data: json!({ "spec": { "delegations": 5 } }),
     };
     let accepted = async || delegations.create(&PostParams::default(), &odd).await;
-    eventually(format!("{name} to be lax"), PATIENCE, accepted).await.unwrap();
+    eventually(format!("{name} to be lax"), TIMEOUT, accepted).await.unwrap();
 }
 
 /// The Deployment's command, with the rights of its account and nothing else: it reads everything, becomes the leader,
@@ -320,7 +320,7 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     let serve = serve(&api, &wire, &state).await;
     let ingresses = Api::<Ingress>::namespaced(client.clone(), "default");
     let proxies = custom(&client, "projectcontour.io", "HTTPProxy", "httpproxies");
-    let told = async || {
+    let reported = async || {
         let ingress = serde_json::to_value(ingresses.get("web").await.unwrap()).unwrap();
         let proxy = proxies.get("web").await.unwrap().data;
         let address = &ingress["status"]["loadBalancer"]["ingress"][0]["ip"];
@@ -329,7 +329,7 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
             false => Err(format!("{}, {}\n{}", ingress["status"], proxy["status"], serve.log().text())),
         }
     };
-    eventually("every object to be told", PATIENCE, told).await.unwrap();
+    eventually("every object to be told", TIMEOUT, reported).await.unwrap();
     let classes = resource("gateway.networking.k8s.io", "GatewayClass", "gatewayclasses");
     let classes = Api::<DynamicObject>::all_with(client.clone(), &classes);
     let is_supported = async || {
@@ -340,7 +340,7 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
             false => Err(status.to_string()),
         }
     };
-    eventually("the release of the CRDs to be read", PATIENCE, is_supported).await.unwrap();
+    eventually("the release of the CRDs to be read", TIMEOUT, is_supported).await.unwrap();
 
     an_event_that_returns(&client, &serve).await;
     for group in ["projectcontour.io", "projectsesame.io"] {
@@ -358,7 +358,7 @@ async fn the_programs_ask_for_the_rights_of_their_accounts_and_for_no_others() {
     };
     compare(&api, "sesame", &rights, more).await;
     wire.delay(Duration::ZERO);
-    serve.stop(PATIENCE).await.unwrap();
+    serve.stop(TIMEOUT).await.unwrap();
 
     api.install([deploy(CERTGEN)]).await.unwrap();
     let kubeconfig = api.kubeconfig_as(&account("sesame-certgen"), &GROUPS).unwrap();

@@ -10,7 +10,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use testbed::{ApiServer, Process, StateDir, eventually};
 
-use super::asked::{PATIENCE, asked};
+use super::asked::{TIMEOUT, asked};
 use super::{GROUPS, NAMESPACE, account, deploy};
 
 fn rbac(words: &[&str]) -> Result<String, String> {
@@ -143,7 +143,7 @@ async fn becomes(client: &kube::Client, namespace: &str, name: &str, text: &str,
         status if status.contains(text) => Ok(()),
         status => Err(format!("{status}\n{}", serve.log().text())),
     };
-    eventually(format!("{name} to say {text}"), PATIENCE, look).await.unwrap();
+    eventually(format!("{name} to say {text}"), TIMEOUT, look).await.unwrap();
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn serve_asks_for_nothing_that_a_mode_does_not_grant() {
         let roles = rbac(&[words, &[&service_account]].concat()).unwrap();
         api.apply(&roles).await.unwrap();
         let serve = serve(&api, &state, &account(mode), &serve_flags(&roles), port).await;
-        serve.expect_http(([127, 0, 0, 1], port + 1).into(), "/readyz", PATIENCE).await.unwrap();
+        serve.expect_http(([127, 0, 0, 1], port + 1).into(), "/readyz", TIMEOUT).await.unwrap();
         becomes(&client, "shop", "one", "does not exist", &serve).await;
         api.apply(&secret("shop", "one")).await.unwrap();
         becomes(&client, "shop", "one", "\"valid\"", &serve).await;
@@ -183,10 +183,10 @@ async fn serve_asks_for_nothing_that_a_mode_does_not_grant() {
             Some(balancer) if balancer.ingress.is_some() => Ok(()),
             other => Err(format!("{other:?}")),
         };
-        eventually("the address on the Ingress", PATIENCE, is_told).await.unwrap();
+        eventually("the address on the Ingress", TIMEOUT, is_told).await.unwrap();
         let (rights, refused) = asked(&api, mode);
         assert!(!rights.is_empty() && refused.is_empty(), "{mode}: {refused:?}");
-        serve.stop(PATIENCE).await.unwrap();
+        serve.stop(TIMEOUT).await.unwrap();
         // What the next mode finds is as it was.
         for kind in ["ingresses", "httpproxies", "secrets"] {
             let kubectl = Command::new(parts::program("kubectl").unwrap())
@@ -206,7 +206,7 @@ async fn serve_asks_for_nothing_that_a_mode_does_not_grant() {
     let serve = serve(&api, &state, &account("less"), &serve_flags(&roles), 18100).await;
     let rule = "add to a Role of Sesame in namespace other: {apiGroups: [networking.k8s.io], resources: [ingresses], \
                 verbs: [get, list, watch]}";
-    serve.expect_line(rule, PATIENCE).await.unwrap();
+    serve.expect_line(rule, TIMEOUT).await.unwrap();
     // Whoever looks at the pod reads the same.
     let health = testbed::Client::new(([127, 0, 0, 1], 18101).into());
     let answer = health.get("/readyz").await.unwrap();
@@ -251,9 +251,9 @@ async fn a_missing_right_to_write_is_told_with_the_rule_to_add() {
         api.apply(&less).await.unwrap();
         let serve = serve(&api, &state, &account(name), &serve_flags(&roles), port).await;
         for rule in rules {
-            serve.expect_line(&format!("add to a Role of Sesame {rule}"), PATIENCE).await.unwrap();
+            serve.expect_line(&format!("add to a Role of Sesame {rule}"), TIMEOUT).await.unwrap();
         }
-        serve.stop(PATIENCE).await.unwrap();
+        serve.stop(TIMEOUT).await.unwrap();
     }
 }
 
@@ -283,7 +283,7 @@ async fn a_missing_right_to_write_is_one_line_for_fifty_objects() {
             let count: f64 = rows.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum();
             if count >= least as f64 { Ok(()) } else { Err(format!("{count} times")) }
         };
-        serve.expect_ok(&format!("{name} {result}"), PATIENCE, look).await.unwrap();
+        serve.expect_ok(&format!("{name} {result}"), TIMEOUT, look).await.unwrap();
     };
     // Every status is tried several times, every event once.
     tried("sesame_status_writes_total", "failed", 3 * OBJECTS).await;
@@ -299,7 +299,7 @@ async fn a_missing_right_to_write_is_one_line_for_fifty_objects() {
     assert_eq!((lines("failed to write status"), lines("failed to write event")), (1, 1), "{log}");
 
     api.apply(&roles).await.unwrap();
-    serve.expect_line("status is written again", PATIENCE).await.unwrap();
+    serve.expect_line("status is written again", TIMEOUT).await.unwrap();
     tried("sesame_status_writes_total", "written", OBJECTS).await;
     let log = serve.log().text();
     assert_eq!(log.lines().filter(|line| line.contains("status is written again")).count(), 1, "{log}");

@@ -9,7 +9,7 @@ use testbed::envoy::Config;
 use testbed::{ApiServer, Backend, Client, Command, Envoy, Load, Net, Process, StateDir, Wire, eventually};
 
 /// Long enough for a busy machine, short enough to notice.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where everything is said to be served.
 pub const ADDRESS: &str = "192.0.2.7";
@@ -177,7 +177,7 @@ impl Bed {
             Ok(answer) => Err(format!("it answers {}", answer.status)),
             Err(failure) => Err(failure.to_string()),
         };
-        eventually(format!("{host} to answer {expected}"), PATIENCE, probe).await.unwrap();
+        eventually(format!("{host} to answer {expected}"), TIMEOUT, probe).await.unwrap();
     }
 }
 
@@ -199,7 +199,7 @@ impl Replica {
 
     /// Waits until it knows everything.
     pub async fn ready(self) -> Replica {
-        self.process.expect_http(self.pages(), "/readyz", PATIENCE).await.unwrap();
+        self.process.expect_http(self.pages(), "/readyz", TIMEOUT).await.unwrap();
         self
     }
 
@@ -229,7 +229,7 @@ impl Replica {
             value => Err(value),
         };
         let what = format!("{name} with {label:?} of {}", self.process.name());
-        self.process.expect_ok(&what, PATIENCE, look).await.unwrap();
+        self.process.expect_ok(&what, TIMEOUT, look).await.unwrap();
     }
 
     /// Waits until a client is connected and has everything.
@@ -248,7 +248,7 @@ impl Replica {
                 false => Err(fleets.to_string()),
             }
         };
-        self.process.expect_ok("its clients to be in step", PATIENCE, look).await.unwrap();
+        self.process.expect_ok("its clients to be in step", TIMEOUT, look).await.unwrap();
     }
 
     /// Bytes of resources that it has sent. Of runtime settings there are none, and that is said to each who asks.

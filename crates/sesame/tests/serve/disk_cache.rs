@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use testbed::{Backend, Net, StateDir};
 
-use crate::bed::{Bed, PATIENCE, Replica, app};
+use crate::bed::{Bed, Replica, TIMEOUT, app};
 
 const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0\n";
 const NEXT: &str = "f0e1d2c3b4a5968778695a4b3c2d1e0ff0e1d2c3b4a5968778695a4b3c2d1e0f\n";
@@ -58,9 +58,9 @@ async fn a_new_envoy_is_served_while_the_api_server_is_away_and_nothing_is_sent_
     bed.api.kill().await.unwrap();
     first.process.kill().await.unwrap();
     let second = cached.start(&bed).await;
-    second.process.expect_line("disk cache loaded", PATIENCE).await.unwrap();
+    second.process.expect_line("disk cache loaded", TIMEOUT).await.unwrap();
     // Whoever has something may have something newer, and waits.
-    envoy.expect_stat("control_plane.connected_state", PATIENCE, |state| state == 1).await.unwrap();
+    envoy.expect_stat("control_plane.connected_state", TIMEOUT, |state| state == 1).await.unwrap();
     load.answered(100).await;
     assert_eq!(second.sent().await, 0.0, "an Envoy that has everything was disturbed");
     let new = bed.envoy(second.xds()).await;
@@ -90,7 +90,7 @@ async fn a_cache_that_is_damaged_older_or_of_another_key_is_refused_and_one_of_t
 
     let refused = async |why: &str| {
         let replica = cached.start(&bed).await;
-        let line = replica.process.expect_line("SES1036", PATIENCE).await.unwrap();
+        let line = replica.process.expect_line("SES1036", TIMEOUT).await.unwrap();
         assert!(line.contains(why), "{line}");
         // It is live all the same, and the file is written anew.
         let replica = replica.ready().await;
@@ -117,7 +117,7 @@ async fn a_cache_that_is_damaged_older_or_of_another_key_is_refused_and_one_of_t
 
     bed.file("cache.key", &format!("{KEY}{NEXT}"));
     let last = cached.start(&bed).await;
-    last.process.expect_line("disk cache loaded", PATIENCE).await.unwrap();
+    last.process.expect_line("disk cache loaded", TIMEOUT).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +133,7 @@ async fn without_room_on_the_disk_the_cache_is_off_and_told() {
     let cached = Cached::new(&bed, folder.path());
     std::fs::write(folder.path().join("other"), [0; 4096]).unwrap();
     let replica = cached.start(&bed).await.ready().await;
-    let line = replica.process.expect_line("SES1037", PATIENCE).await.unwrap();
+    let line = replica.process.expect_line("SES1037", TIMEOUT).await.unwrap();
     assert!(line.contains("No space left on device"), "{line}");
     assert_eq!(replica.metric("sesame_disk_cache_enabled", "").await, 0.0);
     let left = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());

@@ -7,7 +7,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 use testbed::{Net, eventually};
 
-use crate::bed::{Bed, PATIENCE};
+use crate::bed::{Bed, TIMEOUT};
 
 /// Waits for the status of an object.
 async fn expect_status(bed: &Bed, namespace: &str, kind: &str, name: &str, wish: impl Fn(&Value) -> bool) {
@@ -18,7 +18,7 @@ async fn expect_status(bed: &Bed, namespace: &str, kind: &str, name: &str, wish:
         let status = objects.get(name).await.map_err(|error| error.to_string())?.data["status"].clone();
         if wish(&status) { Ok(()) } else { Err(status.to_string()) }
     };
-    eventually(format!("the status of {kind} {name}"), PATIENCE, written).await.unwrap();
+    eventually(format!("the status of {kind} {name}"), TIMEOUT, written).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,5 +85,5 @@ async fn hosts_and_mappings_are_told_in_the_fields_of_emissary_and_by_events() {
         let notes = || all.iter().map(|event| event.note.clone().unwrap_or_default()).collect::<Vec<_>>();
         if found == [true; 3] { Ok(()) } else { Err(format!("{found:?} {:?}", notes())) }
     };
-    eventually("events on the objects", PATIENCE, told).await.unwrap();
+    eventually("events on the objects", TIMEOUT, told).await.unwrap();
 }

@@ -12,7 +12,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use testbed::{Client, Envoy, Net, eventually};
 
-use crate::bed::{ADDRESS, Bed, PATIENCE, Replica, sesame};
+use crate::bed::{ADDRESS, Bed, Replica, TIMEOUT, sesame};
 
 const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: sesame}\n\
                      spec: {controllerName: projectsesame.io/gateway-controller}\n";
@@ -61,7 +61,7 @@ impl Fleet {
             let has = |it: &Service| it.spec.as_ref().unwrap().ports.as_ref().unwrap().iter().any(|it| it.port == port);
             all.into_iter().find(has).ok_or("no such Service")
         };
-        eventually(format!("a Service with port {port}"), PATIENCE, found).await.unwrap()
+        eventually(format!("a Service with port {port}"), TIMEOUT, found).await.unwrap()
     }
 
     /// Gives the Service the address that a cloud would.
@@ -116,7 +116,7 @@ impl Fleet {
             status if is(&status) => Ok(status),
             status => Err(format!("{status:#}")),
         };
-        replica.process.expect_ok(what, PATIENCE, look).await.unwrap()
+        replica.process.expect_ok(what, TIMEOUT, look).await.unwrap()
     }
 }
 
@@ -171,7 +171,7 @@ async fn a_gateway_has_proxies_of_its_own_for_as_long_as_it_exists() {
         let answer = Client::new(([127, 0, 0, 1], 7081).into()).host("any.example.com").get("/").await;
         answer.map(|_| ()).map_err(|failure| failure.to_string())
     };
-    eventually("the other port", PATIENCE, moved).await.unwrap();
+    eventually("the other port", TIMEOUT, moved).await.unwrap();
 
     fleet.gateways.delete("edge", &DeleteParams::default()).await.unwrap();
     let gone = async || {
@@ -186,7 +186,7 @@ async fn a_gateway_has_proxies_of_its_own_for_as_long_as_it_exists() {
         let fleets = String::from_utf8_lossy(&answer.body).into_owned();
         if fleets.contains(&format!("{namespace}/edge")) { Err(fleets) } else { Ok(()) }
     };
-    eventually("the fleet to be removed", PATIENCE, cut).await.unwrap();
+    eventually("the fleet to be removed", TIMEOUT, cut).await.unwrap();
 }
 
 /// A replica that does not lead serves the proxies of a Gateway from the Gateway: it neither creates them nor reads what was created.
@@ -212,12 +212,12 @@ async fn a_replica_that_does_not_lead_serves_the_proxies_of_a_gateway() {
         let answer = Client::new(([127, 0, 0, 1], port).into()).host("any.example.com").get("/").await;
         answer.map(|_| ()).map_err(|failure| failure.to_string())
     };
-    eventually("its listener", PATIENCE, async || answers(7080).await).await.unwrap();
+    eventually("its listener", TIMEOUT, async || answers(7080).await).await.unwrap();
     fleet.is_ready().await;
     let programmed = |status: &Value| condition(status, "Programmed") == ("True", "Programmed");
     fleet.expect_status("the word that it is programmed", &leader, programmed).await;
     bed.api.apply(&gateway(&namespace, "edge", 7081)).await.unwrap();
-    eventually("its other listener", PATIENCE, async || answers(7081).await).await.unwrap();
+    eventually("its other listener", TIMEOUT, async || answers(7081).await).await.unwrap();
     second.expect_metric("sesame_leader", "", |leads| leads == 0.0).await;
 }
 

@@ -10,7 +10,7 @@ use testbed::{Backend, Net, eventually};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::bed::{ADDRESS, Bed, PATIENCE, app, service};
+use crate::bed::{ADDRESS, Bed, TIMEOUT, app, service};
 use crate::status::addresses;
 
 fn api(bed: &Bed, namespace: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
@@ -71,7 +71,7 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
     bed.answers("web.example.com", 200).await;
 
     let gateways = api(&bed, &namespace, "Gateway", "gateways");
-    let told = async |generation: i64, routes: i64| {
+    let reported = async |generation: i64, routes: i64| {
         let status = gateways.get("web").await.unwrap().data["status"].clone();
         holds(&status, generation, &["Accepted", "Programmed"])?;
         let listener = &status["listeners"][0];
@@ -80,7 +80,7 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
         let right = listener["attachedRoutes"] == routes && status["addresses"] == address;
         if right { Ok(()) } else { Err(status.to_string()) }
     };
-    eventually("the Gateway to be told", PATIENCE, async || told(1, 1).await).await.unwrap();
+    eventually("the Gateway to be told", TIMEOUT, async || reported(1, 1).await).await.unwrap();
     let routes = api(&bed, &namespace, "HTTPRoute", "httproutes");
     let route = async || {
         let status = routes.get("web").await.unwrap().data["status"].clone();
@@ -90,7 +90,7 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
             false => Err(status.to_string()),
         }
     };
-    eventually("the route to be told", PATIENCE, route).await.unwrap();
+    eventually("the route to be told", TIMEOUT, route).await.unwrap();
 
     // Another controller has something to say about the Gateway and about its listener.
     let mut status = gateways.get("web").await.unwrap().data["status"].clone();
@@ -100,14 +100,14 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
     gateways.patch_status("web", &others, &Patch::Merge(json!({ "status": status }))).await.unwrap();
     let more = format!("{http}, {{name: more, protocol: HTTP, port: 81, hostname: more.example.com}}");
     bed.api.apply(&gateway(&namespace, &more)).await.unwrap();
-    eventually("its next generation to be told", PATIENCE, async || told(2, 1).await).await.unwrap();
+    eventually("its next generation to be told", TIMEOUT, async || reported(2, 1).await).await.unwrap();
     let status = gateways.get("web").await.unwrap().data["status"].clone();
     assert_eq!(status["listeners"].as_array().unwrap().len(), 2);
     let has = |scope: &Value, kind: &str| scope["conditions"].as_array().unwrap().contains(&foreign(kind));
     assert!(has(&status, "example.com/Gateway") && has(&status["listeners"][0], "example.com/Listener"), "{status}");
 
     routes.delete("web", &Default::default()).await.unwrap();
-    eventually("nothing to be attached", PATIENCE, async || told(2, 0).await).await.unwrap();
+    eventually("nothing to be attached", TIMEOUT, async || reported(2, 0).await).await.unwrap();
     bed.answers("web.example.com", 404).await;
 }
 
@@ -134,23 +134,23 @@ async fn the_next_generation_of_a_route_is_told_when_proxies_have_acknowledged_i
         )
     };
     let routes = api(&bed, &namespace, "HTTPRoute", "httproutes");
-    let told = async |generation: i64| {
+    let reported = async |generation: i64| {
         let status = routes.get("web").await.unwrap().data["status"].clone();
         holds(&status["parents"][0], generation, &["Accepted", "ResolvedRefs"])
     };
     bed.api.apply(&route("/one")).await.unwrap();
-    eventually("the route to be told", PATIENCE, async || told(1).await).await.unwrap();
+    eventually("the route to be told", TIMEOUT, async || reported(1).await).await.unwrap();
 
     envoy.process().signal(Signal::STOP).unwrap();
     let edited = Instant::now();
     bed.api.apply(&route("/two")).await.unwrap();
-    eventually("its second generation to be told", PATIENCE, async || told(2).await).await.unwrap();
+    eventually("its second generation to be told", TIMEOUT, async || reported(2).await).await.unwrap();
     let waited = edited.elapsed();
     envoy.process().signal(Signal::CONT).unwrap();
     assert!(waited >= LONGEST_WAIT, "told after {waited:?}, and no proxy has it");
 
     bed.api.apply(&route("/three")).await.unwrap();
-    eventually("its third generation to be told", PATIENCE, async || told(3).await).await.unwrap();
+    eventually("its third generation to be told", TIMEOUT, async || reported(3).await).await.unwrap();
     assert_eq!(bed.status_of("x.example.com", "/three").await, 200, "what is told is served");
     assert_eq!(bed.status_of("x.example.com", "/one").await, 404);
 }
@@ -191,7 +191,7 @@ async fn a_thousand_routes_are_written_twice_at_most_their_gateway_once_a_second
         let is_counted = status["listeners"][0]["attachedRoutes"] == routes;
         if is_counted { holds(&status, 1, &["Accepted", "Programmed"]) } else { Err(status.to_string()) }
     };
-    eventually("the Gateway to be told", PATIENCE, async || counted(0).await).await.unwrap();
+    eventually("the Gateway to be told", TIMEOUT, async || counted(0).await).await.unwrap();
     let of_gateway =
         || writes(&bed).get(&("gateways/status".to_owned(), "web".to_owned())).copied().unwrap_or_default();
     let (before, begun) = (of_gateway(), Instant::now());
@@ -207,7 +207,7 @@ async fn a_thousand_routes_are_written_twice_at_most_their_gateway_once_a_second
     let created = Instant::now();
     bed.answers(&format!("r{}.example.com", ROUTES - 1), 200).await;
     let served = created.elapsed();
-    eventually("all to be counted", PATIENCE, async || counted(ROUTES).await).await.unwrap();
+    eventually("all to be counted", TIMEOUT, async || counted(ROUTES).await).await.unwrap();
     let counted = created.elapsed();
     println!("created in {:?}; the last is served after {served:?}, counted after {counted:?}", created - begun);
     assert!(counted - served <= COUNTED + SLACK, "served after {served:?}, counted after {counted:?}");
@@ -227,14 +227,14 @@ async fn a_thousand_routes_are_written_twice_at_most_their_gateway_once_a_second
     let often: Vec<_> = of_routes.iter().filter(|(_, count)| **count > 2).collect();
     assert!(often.is_empty(), "written more than twice: {often:?}");
 
-    assert!(first.process.stop(PATIENCE).await.unwrap().success());
+    assert!(first.process.stop(TIMEOUT).await.unwrap().success());
     let second = bed.replica_at("sesame-0", address, &flags).await.ready().await;
     second.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
     second.in_step(1).await;
     // One more object, of another API, shows that the new leader has been through all of them.
     bed.api.apply(&app(&namespace, "last", &backend)).await.unwrap();
     let ingresses = Api::namespaced(bed.api.client().unwrap(), &namespace);
-    eventually("the last to be told", PATIENCE, async || match addresses(&ingresses, "last").await.len() {
+    eventually("the last to be told", TIMEOUT, async || match addresses(&ingresses, "last").await.len() {
         1 => Ok(()),
         other => Err(other),
     })

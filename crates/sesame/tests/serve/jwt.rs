@@ -5,15 +5,15 @@ use testbed::certs::Ca;
 use testbed::tokens::{TokenSigner, claims, key_set};
 use testbed::{Backend, Client, KeyAnswer, KeyServer, Load, eventually};
 
-use crate::bed::{Bed, PATIENCE, service};
+use crate::bed::{Bed, TIMEOUT, service};
 
 /// The status of the object has a text.
-async fn told(bed: &Bed, namespace: &str, text: &str) {
+async fn reported(bed: &Bed, namespace: &str, text: &str) {
     let look = async || {
         let status = bed.proxy_status(namespace, "api").await.to_string();
         if status.contains(text) { Ok(()) } else { Err(status) }
     };
-    eventually(format!("the status to have {text}"), PATIENCE, look).await.unwrap();
+    eventually(format!("the status to have {text}"), TIMEOUT, look).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +55,7 @@ async fn keys_are_fetched_told_about_and_kept_through_a_restart() {
     let token = |audience: &str| format!("Bearer {}", signer.token(&claims("us", audience)));
     let client = Client::new(bed.https()).host("api.example.com").https().sni("api.example.com").trust(&ca);
     let status = async |token: &str| client.get("/").header("authorization", token).await.unwrap().status.as_u16();
-    told(&bed, &namespace, "RemoteJWKSNotFetched").await;
+    reported(&bed, &namespace, "RemoteJWKSNotFetched").await;
     assert_eq!(status(&token("shop")).await, 401, "no token is good without keys");
 
     keys.set(KeyAnswer::Document(key_set([&signer])));
@@ -63,8 +63,8 @@ async fn keys_are_fetched_told_about_and_kept_through_a_restart() {
         200 => Ok(()),
         other => Err(other),
     };
-    eventually("the keys to be there", PATIENCE, accepted).await.unwrap();
-    told(&bed, &namespace, "Valid HTTPProxy").await;
+    eventually("the keys to be there", TIMEOUT, accepted).await.unwrap();
+    reported(&bed, &namespace, "Valid HTTPProxy").await;
     assert_eq!(status(&token("other")).await, 403);
     assert_eq!(client.get("/").await.unwrap().status, 401);
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use testbed::certs::Ca;
 use testbed::{Backend, Client, eventually, within};
 
-use crate::bed::{Bed, PATIENCE};
+use crate::bed::{Bed, TIMEOUT};
 use crate::live::{expect_header, replace, with_file};
 
 /// A configuration that shows its number in each answer.
@@ -48,7 +48,7 @@ async fn clients_and_backends_meet_each_key() {
         upstream.push(connection.get("/").await.unwrap().echo().connection);
     }
     assert_ne!(upstream[0], upstream[1], "each request has a connection to the backend of its own");
-    within("the connection to close after two requests", PATIENCE, connection.closed()).await.unwrap();
+    within("the connection to close after two requests", TIMEOUT, connection.closed()).await.unwrap();
     let listeners = envoy.admin().resources("dynamic_listeners").await.unwrap();
     let balanced = listeners.iter().filter(|listener| listener.to_string().contains("exact_balance")).count();
     assert!(balanced > 0, "{listeners:?}");
@@ -80,7 +80,7 @@ async fn clients_and_backends_meet_each_key() {
     apply(6, "timeouts: {request-timeout: 1s}\n").await;
     let mut wire = client.open().await.unwrap();
     wire.write("POST / HTTP/1.1\r\nhost: web.example.com\r\ncontent-length: 5\r\n\r\n1").await.unwrap();
-    let head = within("an answer to half a request", PATIENCE, wire.read_until(b"\r\n\r\n")).await.unwrap().unwrap();
+    let head = within("an answer to half a request", TIMEOUT, wire.read_until(b"\r\n\r\n")).await.unwrap().unwrap();
     assert!(head.starts_with(b"HTTP/1.1 408 "), "{}", String::from_utf8_lossy(&head));
 
     // Far less than what holds without these keys, and what a test waits for.
@@ -88,7 +88,7 @@ async fn clients_and_backends_meet_each_key() {
         apply(number, &format!("timeouts: {{{keys}}}\n")).await;
         let connection = client.connect().await.unwrap();
         assert_eq!(connection.get("/").await.unwrap().status, 200);
-        within(format!("a connection to close by {keys}"), PATIENCE / 2, connection.closed()).await.unwrap();
+        within(format!("a connection to close by {keys}"), TIMEOUT / 2, connection.closed()).await.unwrap();
     }
 
     apply(9, "listener: {http2-max-concurrent-streams: 1}\n").await;
@@ -146,7 +146,7 @@ async fn keys_of_tls_hold_for_clients_and_backends() {
                 fits([&shown.version, &shown.cipher], downstream) && fits([&seen.version, &seen.cipher], upstream);
             if is_agreed { Ok(()) } else { Err(format!("{shown:?} {seen:?}")) }
         };
-        eventually(format!("{downstream:?} and {upstream:?}"), PATIENCE, look).await.unwrap();
+        eventually(format!("{downstream:?} and {upstream:?}"), TIMEOUT, look).await.unwrap();
     };
     agreed(["TLSv1.3", ""], ["TLSv1.3", ""]).await;
     let apply = async |number: usize, keys: &str| {

@@ -10,7 +10,7 @@ use serde_json::json;
 use testbed::certs::Ca;
 use testbed::{Backend, Client, Net, Wire, eventually};
 
-use crate::bed::{Bed, PATIENCE, app, service};
+use crate::bed::{Bed, TIMEOUT, app, service};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_is_served_over_http_and_https_with_a_secret_that_is_read_on_reference() {
@@ -45,13 +45,13 @@ async fn a_host_is_served_over_http_and_https_with_a_secret_that_is_read_on_refe
         Ok(200) => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("TLS to be served", PATIENCE, served).await.unwrap();
+    eventually("TLS to be served", TIMEOUT, served).await.unwrap();
     secrets.delete("cert", &DeleteParams::default()).await.unwrap();
     let closed = async || match handshake().await {
         Ok(status) => Err(status),
         Err(_) => Ok(()),
     };
-    eventually("TLS to be closed without its Secret", PATIENCE, closed).await.unwrap();
+    eventually("TLS to be closed without its Secret", TIMEOUT, closed).await.unwrap();
 }
 
 /// Whoever looks for the host finds what is wrong with it, whether it is served in plaintext meanwhile or not at all.
@@ -80,7 +80,7 @@ async fn the_page_of_a_host_says_that_its_secret_is_missing() {
                 false => Err(page.to_string()),
             }
         };
-        replica.process.expect_ok(&format!("SES3101 on the page of {host}"), PATIENCE, look).await.unwrap();
+        replica.process.expect_ok(&format!("SES3101 on the page of {host}"), TIMEOUT, look).await.unwrap();
     }
 }
 
@@ -110,7 +110,7 @@ async fn killed_and_restarted_it_sends_nothing_again_and_nothing_is_lost() {
     bed.api.apply(&app(&namespace, "new", &backend)).await.unwrap();
     bed.answers("new.example.com", 200).await;
     // SIGTERM ends it well.
-    assert!(second.process.stop(PATIENCE).await.unwrap().success(), "{}", second.process.log().tail());
+    assert!(second.process.stop(TIMEOUT).await.unwrap().success(), "{}", second.process.log().tail());
     load.answered(100).await;
     load.stop().await.assert_nothing_lost();
 }
@@ -143,7 +143,7 @@ async fn an_envoy_moves_from_one_replica_to_the_other_for_nothing() {
         [ip] if ip == "192.0.2.7" => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("the new leader to write", PATIENCE, told).await.unwrap();
+    eventually("the new leader to write", TIMEOUT, told).await.unwrap();
     load.stop().await.assert_nothing_lost();
 }
 
@@ -171,7 +171,7 @@ async fn hosts_come_one_by_one_and_a_namespace_goes_and_nothing_is_lost() {
         loop {
             match Client::new(bed.http()).host(&host).get("/").await.unwrap().status.as_u16() {
                 200 => break,
-                404 if begun.elapsed() < PATIENCE => {}
+                404 if begun.elapsed() < TIMEOUT => {}
                 other => panic!("{host} answered {other} after {:?}", begun.elapsed()),
             }
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testbed::certs::Ca;
 use testbed::{Backend, Client, Envoy, Net, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, app};
+use crate::bed::{Bed, Replica, TIMEOUT, app};
 
 /// Waits until a host answers with this header.
 pub async fn expect_header(bed: &Bed, host: &str, name: &str, value: &str) {
@@ -23,7 +23,7 @@ pub async fn expect_header(bed: &Bed, host: &str, name: &str, value: &str) {
         },
         Err(failure) => Err(failure.to_string()),
     };
-    eventually(format!("{host} to answer with {name}: {value}"), PATIENCE, probe).await.unwrap();
+    eventually(format!("{host} to answer with {name}: {value}"), TIMEOUT, probe).await.unwrap();
 }
 
 /// Puts another text into a file as an editor does: beside it, then in its place.
@@ -99,7 +99,7 @@ async fn every_json_line_about_a_code_has_it_as_a_field() {
     let late = format!("{}kubernetesClientQPS: 7\n", config(2));
     for (text, code) in [("nonsense: 1\n", "SES1027"), (&tracing, "SES5190"), (&late, "SES1028")] {
         replace(&file, text);
-        replica.process.expect_line(code, PATIENCE).await.unwrap();
+        replica.process.expect_line(code, TIMEOUT).await.unwrap();
     }
     let log = replica.process.log().text();
     let mut codes = BTreeSet::new();
@@ -137,7 +137,7 @@ async fn a_changed_timeout_of_backends_publishes_clusters_and_nothing_else() {
             other => Err(format!("{other:?}")),
         }
     };
-    eventually("the cluster to have its timeout", PATIENCE, timeout).await.unwrap();
+    eventually("the cluster to have its timeout", TIMEOUT, timeout).await.unwrap();
     replica.in_step(1).await;
     let after = (sent("").await, sent("cds").await);
     assert!(after.1 > before.1);
@@ -164,19 +164,19 @@ async fn ports_and_the_log_level_change_and_what_needs_a_restart_is_said() {
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("metrics at another port", PATIENCE, changed).await.unwrap();
+    eventually("metrics at another port", TIMEOUT, changed).await.unwrap();
     assert_eq!(metrics(8000).get("/metrics").await.unwrap().status, 404, "only health is left there");
     assert_eq!(metrics(8000).get("/readyz").await.unwrap().status, 200);
-    replica.process.expect_line("SES1028: incluster, kubernetesClientQPS:", PATIENCE).await.unwrap();
+    replica.process.expect_line("SES1028: incluster, kubernetesClientQPS:", TIMEOUT).await.unwrap();
     let told = async || match level().await {
         level if level.contains("debug") => Ok(()),
         level => Err(level),
     };
-    eventually("the log level", PATIENCE, told).await.unwrap();
+    eventually("the log level", TIMEOUT, told).await.unwrap();
     // A port that somebody has is refused with everything else.
     let taken = tokio::net::TcpListener::bind((pages, 8101)).await.unwrap();
     replace(&file, "debug: false\nmetrics: {contour: {port: 8101}}\n");
-    replica.process.expect_line("SES1005: cannot listen on", PATIENCE).await.unwrap();
+    replica.process.expect_line("SES1005: cannot listen on", TIMEOUT).await.unwrap();
     assert!(level().await.contains("debug"));
     assert_eq!(metrics(8100).get("/metrics").await.unwrap().status, 200);
     // It is tried again: nobody has to touch the file once the port is free.
@@ -185,7 +185,7 @@ async fn ports_and_the_log_level_change_and_what_needs_a_restart_is_said() {
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("metrics at the port that is free now", PATIENCE, tried_again).await.unwrap();
+    eventually("metrics at the port that is free now", TIMEOUT, tried_again).await.unwrap();
     assert!(level().await.contains("info"), "{}", level().await);
     let page = String::from_utf8(metrics(8101).get("/metrics").await.unwrap().body.to_vec()).unwrap();
     assert!(page.contains("sesame_configuration_valid 1"), "{page}");
@@ -195,7 +195,7 @@ async fn ports_and_the_log_level_change_and_what_needs_a_restart_is_said() {
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("metrics at the usual port", PATIENCE, usual).await.unwrap();
+    eventually("metrics at the usual port", TIMEOUT, usual).await.unwrap();
     assert!(metrics(8101).get("/metrics").await.is_err());
     assert!(level().await.contains("info"), "{}", level().await);
 }
@@ -215,7 +215,7 @@ async fn runtime_values_and_limits_reach_envoy_and_leave_it() {
             found if found == wanted => Ok(()),
             found => Err(found),
         };
-        eventually(format!("{key} to be {wanted:?}"), PATIENCE, look).await.unwrap();
+        eventually(format!("{key} to be {wanted:?}"), TIMEOUT, look).await.unwrap();
     };
     expect("some.key", "7").await;
     expect("http.max_requests_per_io_cycle", "3").await;
@@ -227,7 +227,7 @@ async fn runtime_values_and_limits_reach_envoy_and_leave_it() {
         .admin()
         .expect_stat(
             "listener.IP_8080.downstream_cx_overflow".replace("IP", &bed.http().ip().to_string()).as_str(),
-            PATIENCE,
+            TIMEOUT,
             |_| true,
         )
         .await
@@ -283,7 +283,7 @@ async fn metrics_are_served_over_tls_to_those_with_certificates_and_files_are_re
                 let answer = answer.map_err(|failure| failure.to_string());
                 if holds(answer.clone()) { Ok(()) } else { Err(format!("{answer:?}")) }
             };
-            eventually(format!("{what} at {address}"), PATIENCE, look).await.unwrap();
+            eventually(format!("{what} at {address}"), TIMEOUT, look).await.unwrap();
         }
     };
     let (good, refused) =
@@ -309,13 +309,13 @@ async fn metrics_are_served_over_tls_to_those_with_certificates_and_files_are_re
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("metrics beside readiness", PATIENCE, beside).await.unwrap();
+    eventually("metrics beside readiness", TIMEOUT, beside).await.unwrap();
     let overload = Client::new((bed.http().ip(), 8104).into());
     let ready = async || match overload.get("/ready").await {
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("readiness of the overload manager", PATIENCE, ready).await.unwrap();
+    eventually("readiness of the overload manager", TIMEOUT, ready).await.unwrap();
     assert_eq!(overload.get("/stats").await.unwrap().status, 404);
 }
 
@@ -333,7 +333,7 @@ async fn expect_valid(objects: &Api<DynamicObject>, wish: impl Fn(&Value) -> boo
         let is_current = condition["observedGeneration"] == json!(object.metadata.generation);
         if is_current && wish(&condition) { Ok(condition) } else { Err(condition.to_string()) }
     };
-    eventually("the condition", PATIENCE, look).await.unwrap()
+    eventually("the condition", TIMEOUT, look).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -409,7 +409,7 @@ async fn a_contour_configuration_changes_twenty_times_with_its_status_and_nothin
     ours.delete("sesame", &kube::api::DeleteParams::default()).await.unwrap();
     expect_header(&bed, "web.example.com", "x-config", "20").await;
     objects.delete("sesame", &kube::api::DeleteParams::default()).await.unwrap();
-    replica.process.expect_line("is gone; the configuration stays in effect", PATIENCE).await.unwrap();
+    replica.process.expect_line("is gone; the configuration stays in effect", TIMEOUT).await.unwrap();
     expect_header(&bed, "web.example.com", "x-config", "20").await;
 }
 
@@ -463,7 +463,7 @@ async fn ports_of_envoy_change_with_a_contour_configuration() {
             Ok(answer) if answer.status == 200 => Ok(()),
             other => Err(format!("{other:?}")),
         };
-        eventually(format!("an answer at port {port}"), PATIENCE, look).await.unwrap();
+        eventually(format!("an answer at port {port}"), TIMEOUT, look).await.unwrap();
     };
     for port in [8081, 8082, 8080] {
         let patch = Patch::Merge(json!({ "spec": { "envoy": { "http": { "port": port } } } }));
@@ -475,7 +475,7 @@ async fn ports_of_envoy_change_with_a_contour_configuration() {
         Ok(answer) => Err(format!("{}", answer.status)),
         Err(_) => Ok(()),
     };
-    eventually("the port before to be closed", PATIENCE, gone).await.unwrap();
+    eventually("the port before to be closed", TIMEOUT, gone).await.unwrap();
     assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
     // Two listeners cannot have one port: refused, and told.
     let patch = Patch::Merge(json!({ "spec": { "envoy": { "https": { "port": 8080 } } } }));
@@ -488,5 +488,5 @@ async fn ports_of_envoy_change_with_a_contour_configuration() {
         let reasons: Vec<_> = events.unwrap().items.into_iter().filter_map(|event| event.reason).collect();
         if reasons.contains(&"ConfigValue".to_owned()) { Ok(()) } else { Err(format!("{reasons:?}")) }
     };
-    eventually("an event", PATIENCE, told).await.unwrap();
+    eventually("an event", TIMEOUT, told).await.unwrap();
 }

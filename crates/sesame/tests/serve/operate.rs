@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testbed::{ApiServer, Backend, certs::Ca};
 
-use crate::bed::{Bed, PATIENCE, Replica, app};
+use crate::bed::{Bed, Replica, TIMEOUT, app};
 
 /// What a command printed, and how it ended.
 struct Ended {
@@ -33,7 +33,7 @@ impl Ended {
 async fn sesame(words: &[&str]) -> Ended {
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_sesame"));
     command.args(words).env_clear().env("HOME", "/nonexistent").stdin(Stdio::null());
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("it ends").unwrap();
+    let output = tokio::time::timeout(TIMEOUT, command.output()).await.expect("it ends").unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
@@ -92,7 +92,7 @@ async fn commands_add_up_what_replicas_say_and_print_no_secret() {
         let status = sesame(&with(&["status", "-o", "json"])).await;
         if status.code == 0 { Ok(status.json()) } else { Err(status.out + &status.err) }
     };
-    let status = testbed::eventually("one leader", PATIENCE, leads).await.unwrap();
+    let status = testbed::eventually("one leader", TIMEOUT, leads).await.unwrap();
     let leaders = status["replicas"].as_array().unwrap().iter().filter(|replica| replica["leader"] == true).count();
     assert_eq!(
         (leaders, status["replicas"].as_array().unwrap().len(), &status["findings"]),
@@ -159,7 +159,7 @@ async fn commands_add_up_what_replicas_say_and_print_no_secret() {
     sesame(&with(&["log", "info,xds=debug"])).await.expect(0);
     let after = sesame(&with(&["log"])).await.expect(0).out;
     assert_eq!(after.matches("xds=debug").count(), 2, "{after}");
-    second.process.expect_line("log level changed", PATIENCE).await.unwrap();
+    second.process.expect_line("log level changed", TIMEOUT).await.unwrap();
     let misspelt = sesame(&with(&["log", "inof"])).await.expect(2).err;
     assert!(misspelt.contains("`inof` is no level"), "{misspelt}");
 

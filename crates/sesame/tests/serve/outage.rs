@@ -9,7 +9,7 @@ use serde_json::json;
 use testbed::certs::Ca;
 use testbed::{ApiServer, Backend, Client, Net, Wire, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, app, service};
+use crate::bed::{Bed, Replica, TIMEOUT, app, service};
 
 /// How long the API server is away.
 const AWAY: Duration = Duration::from_secs(60);
@@ -33,8 +33,8 @@ async fn for_a_minute_without_an_api_server_and_a_restart_in_it_nothing_is_lost(
     // Restarted in the middle, it knows nothing, and says nothing.
     first.process.kill().await.unwrap();
     let second = bed.replica_at("sesame-0", first.address, &[]).await;
-    second.process.expect_port(second.xds(), PATIENCE).await.unwrap();
-    envoy.expect_stat("control_plane.connected_state", PATIENCE, |state| state == 1).await.unwrap();
+    second.process.expect_port(second.xds(), TIMEOUT).await.unwrap();
+    envoy.expect_stat("control_plane.connected_state", TIMEOUT, |state| state == 1).await.unwrap();
     let address = bed.api.address().to_string();
     let says_what_is_away = async || {
         let (status, why) = second.page("/readyz").await.unwrap();
@@ -42,7 +42,7 @@ async fn for_a_minute_without_an_api_server_and_a_restart_in_it_nothing_is_lost(
         let is_named = why.starts_with("waiting for the first build (") && why.contains(&address);
         if is_named { Ok(()) } else { Err(why) }
     };
-    eventually("a reason with the address of the API server", PATIENCE, says_what_is_away).await.unwrap();
+    eventually("a reason with the address of the API server", TIMEOUT, says_what_is_away).await.unwrap();
     assert_eq!(second.page("/healthz").await.unwrap().0, 200);
     load.answered(200).await;
     assert_eq!(second.sent().await, 0.0, "it answered before it knew anything");
@@ -253,7 +253,7 @@ async fn an_api_server_that_every_request_reaches_ten_seconds_late_delays_only_w
     replica.in_step(2).await;
     assert!(begun.elapsed() < SLOW, "a new proxy waited {:?}", begun.elapsed());
     assert_eq!(replica.page("/readyz").await.unwrap().0, 200);
-    replica.process.expect_line("API server slow", PATIENCE).await.unwrap();
+    replica.process.expect_line("API server slow", TIMEOUT).await.unwrap();
     let grown = replica.metric(memory, "").await - used;
     let log = replica.process.log().text();
     let during: Vec<&str> = log.lines().skip(before).filter(|line| !line.contains("DEBUG")).collect();
@@ -271,6 +271,6 @@ async fn an_api_server_that_every_request_reaches_ten_seconds_late_delays_only_w
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("the host with a certificate", PATIENCE, fetched).await.unwrap();
+    eventually("the host with a certificate", TIMEOUT, fetched).await.unwrap();
     load.stop().await.assert_nothing_lost();
 }

@@ -3,7 +3,7 @@
 
 use testbed::{Backend, Client, eventually};
 
-use crate::bed::{Bed, PATIENCE, app};
+use crate::bed::{Bed, TIMEOUT, app};
 
 /// The limit of connections.
 const LIMIT: usize = 40;
@@ -47,7 +47,7 @@ async fn at_twice_the_limit_of_connections_probes_metrics_and_the_admin_interfac
     drop(held);
     let again =
         async || client.get("/").await.map(|answer| assert_eq!(answer.status, 200)).map_err(|it| it.to_string());
-    eventually("others to be served", PATIENCE, again).await.unwrap();
+    eventually("others to be served", TIMEOUT, again).await.unwrap();
 }
 
 /// Clients that send large requests without an end fill Envoy's memory up to the limit, and no further: requests are refused, and served
@@ -109,7 +109,7 @@ async fn memory_that_clients_take_ends_at_the_limit_and_comes_back() {
             envoy.admin().get("/memory").await.unwrap()
         )),
     };
-    eventually("the pressure to be over", PATIENCE, again).await.unwrap();
+    eventually("the pressure to be over", TIMEOUT, again).await.unwrap();
     bed.answers("web.example.com", 200).await;
 }
 
@@ -123,13 +123,13 @@ async fn above_the_limit_of_memory_requests_are_refused_and_probes_metrics_and_t
     // Less than it has from the start.
     let envoy = bed.envoy_with(replica.xds(), &[("overload-max-heap", "1000000")]).await;
     let pressed = "overload.envoy.overload_actions.stop_accepting_requests.active";
-    envoy.expect_stat(pressed, PATIENCE, |active| active == 1).await.unwrap();
+    envoy.expect_stat(pressed, TIMEOUT, |active| active == 1).await.unwrap();
     let refused = async || match Client::new(bed.http()).host("web.example.com").get("/").await {
         Ok(answer) if answer.status == 503 => Ok(()),
         Ok(answer) => Err(answer.status.to_string()),
         Err(failure) => Err(failure.to_string()),
     };
-    eventually("requests to be refused", PATIENCE, refused).await.unwrap();
+    eventually("requests to be refused", TIMEOUT, refused).await.unwrap();
     for path in ["/ready", "/stats"] {
         let answer = Client::new((bed.http().ip(), 8002).into()).get(path).await.unwrap();
         assert_eq!(answer.status, 200, "{path}");

@@ -6,7 +6,7 @@ use testbed::certs::Ca;
 use testbed::xds_client::{Kind, Reply};
 use testbed::{Backend, Client, Net, XdsClient, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, app, service};
+use crate::bed::{Bed, Replica, TIMEOUT, app, service};
 
 /// The condition of a type about a generation.
 fn condition<'s>(status: &'s Value, name: &str, generation: i64) -> Option<&'s Value> {
@@ -42,18 +42,18 @@ async fn an_httpproxy_is_programmed_once_proxies_have_it_and_stays_so_after_a_re
     let valid = async |generation: i64, programmed: &str| {
         says(&bed.proxy_status(&namespace, "web").await, generation, programmed)
     };
-    eventually("the word that no proxy is there", PATIENCE, async || valid(1, "False/NoProxies").await).await.unwrap();
+    eventually("the word that no proxy is there", TIMEOUT, async || valid(1, "False/NoProxies").await).await.unwrap();
     let envoy = bed.envoy(first.xds()).await;
     envoy.ready().await.unwrap();
-    eventually("the word that proxies have it", PATIENCE, async || valid(1, TRUE).await).await.unwrap();
+    eventually("the word that proxies have it", TIMEOUT, async || valid(1, TRUE).await).await.unwrap();
     bed.api.apply(&proxy("/new")).await.unwrap();
-    eventually("the same of its next form", PATIENCE, async || valid(2, TRUE).await).await.unwrap();
+    eventually("the same of its next form", TIMEOUT, async || valid(2, TRUE).await).await.unwrap();
     assert_eq!(bed.status_of("web.example.com", "/new").await, 200, "what is programmed is served");
     let before = bed.proxy_status(&namespace, "web").await;
     let messages: Vec<_> = before["conditions"].as_array().unwrap().iter().map(|one| &one["message"]).collect();
     assert!(messages.contains(&&"Accepted by the connected proxy.".into()), "{messages:?}");
     envoy.kill().await.unwrap();
-    assert!(first.process.stop(PATIENCE).await.unwrap().success());
+    assert!(first.process.stop(TIMEOUT).await.unwrap().success());
     let second = bed.replica("sesame-1").await.ready().await;
     second.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
     bed.api.apply(&app(&namespace, "last", &backend)).await.unwrap();
@@ -91,11 +91,11 @@ async fn a_proxy_that_refuses_what_others_accept_is_named_for_as_long_as_it_does
         if said == Some(wanted) { Ok(()) } else { Err(status.to_string()) }
     };
     let partial = "Accepted by 2 of 3 connected proxies; envoy-7xk refused: not on this machine";
-    eventually("the proxy that refuses", PATIENCE, async || said(partial).await).await.unwrap();
+    eventually("the proxy that refuses", TIMEOUT, async || said(partial).await).await.unwrap();
     says(&bed.proxy_status(&namespace, "web").await, 1, "True/PartiallyProgrammed").unwrap();
     drop(refuses);
     let all = "Accepted by all 2 connected proxies.";
-    eventually("that all accept it", PATIENCE, async || said(all).await).await.unwrap();
+    eventually("that all accept it", TIMEOUT, async || said(all).await).await.unwrap();
     says(&bed.proxy_status(&namespace, "web").await, 1, TRUE).unwrap();
     let writes = replica.metric("sesame_status_writes_total", "HTTPProxy").await;
     assert!(writes <= 4.0, "{writes} writes");
@@ -131,6 +131,6 @@ async fn objects_that_share_resources_and_change_at_once_are_all_programmed() {
     for number in 0..hosts.len() {
         let name = format!("h{number}");
         let programmed = async || says(&bed.proxy_status(&namespace, &name).await, 1, TRUE);
-        eventually(format!("the word that proxies have {name}"), PATIENCE, programmed).await.unwrap();
+        eventually(format!("the word that proxies have {name}"), TIMEOUT, programmed).await.unwrap();
     }
 }

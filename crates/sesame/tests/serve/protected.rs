@@ -10,7 +10,7 @@ use testbed::load::Plan;
 use testbed::tokens::{TokenSigner, claims, key_set};
 use testbed::{Backend, Client, Load, Net, eventually};
 
-use crate::bed::{Bed, PATIENCE, app, service};
+use crate::bed::{Bed, TIMEOUT, app, service};
 
 /// A configuration whose number is in each answer, and in what the authorization server is told.
 fn config(namespace: &str, number: usize) -> String {
@@ -43,27 +43,27 @@ fn object(namespace: &str, number: usize) -> Value {
 }
 
 /// Where the configuration stands.
-enum Place {
+enum ConfigSource {
     File(PathBuf),
     ContourConfiguration,
 }
 
-impl Place {
+impl ConfigSource {
     async fn write(&self, bed: &Bed, namespace: &str, number: usize) {
         match self {
-            Place::File(path) => std::fs::write(path, config(namespace, number)).unwrap(),
-            Place::ContourConfiguration => bed.api.apply(&object(namespace, number).to_string()).await.unwrap(),
+            ConfigSource::File(path) => std::fs::write(path, config(namespace, number)).unwrap(),
+            ConfigSource::ContourConfiguration => bed.api.apply(&object(namespace, number).to_string()).await.unwrap(),
         }
     }
 
     /// Writes one that is refused.
     async fn spoil(&self, bed: &Bed, namespace: &str) {
         match self {
-            Place::File(path) => {
+            ConfigSource::File(path) => {
                 let broken = format!("{}listener: {{socket-options: {{tos: 256}}}}\n", config(namespace, 99));
                 std::fs::write(path, broken).unwrap();
             }
-            Place::ContourConfiguration => {
+            ConfigSource::ContourConfiguration => {
                 let mut broken = object(namespace, 99);
                 broken["spec"]["envoy"]["timeouts"]["connectTimeout"] = json!("soon");
                 bed.api.apply(&broken.to_string()).await.unwrap();
@@ -73,8 +73,8 @@ impl Place {
 
     fn flags<'a>(&'a self, namespace: &'a str) -> Vec<(&'a str, &'a str)> {
         match self {
-            Place::File(path) => vec![("config-path", path.to_str().unwrap())],
-            Place::ContourConfiguration => vec![("contour-config-name", "sesame"), ("namespace", namespace)],
+            ConfigSource::File(path) => vec![("config-path", path.to_str().unwrap())],
+            ConfigSource::ContourConfiguration => vec![("contour-config-name", "sesame"), ("namespace", namespace)],
         }
     }
 }
@@ -91,16 +91,16 @@ fn all(plan: Plan, status: u16) -> Load {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_protected_stays_so_while_the_configuration_changes_twenty_times() {
     let bed = Bed::start().await;
-    let place = Place::File(bed.file("sesame.yaml", ""));
-    changes_twenty_times(bed, place).await;
+    let source = ConfigSource::File(bed.file("sesame.yaml", ""));
+    changes_twenty_times(bed, source).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_protected_stays_so_while_a_contour_configuration_changes_twenty_times() {
-    changes_twenty_times(Bed::start().await, Place::ContourConfiguration).await;
+    changes_twenty_times(Bed::start().await, ConfigSource::ContourConfiguration).await;
 }
 
-async fn changes_twenty_times(bed: Bed, place: Place) {
+async fn changes_twenty_times(bed: Bed, source: ConfigSource) {
     let (ca, signer) = (Ca::new("protected"), TokenSigner::new("one"));
     let backend = Backend::start("web").await.unwrap();
     let server = AuthServer::start("auth", ca.leaf("auth").make().server_config()).await.unwrap();
@@ -132,8 +132,8 @@ async fn changes_twenty_times(bed: Bed, place: Place) {
     }
     bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
     bed.api.apply(&service(&namespace, "api", &backend)).await.unwrap();
-    place.write(&bed, &namespace, 0).await;
-    let flags = place.flags(&namespace);
+    source.write(&bed, &namespace, 0).await;
+    let flags = source.flags(&namespace);
     let replica = bed.replica_at("sesame-0", Net::here().unwrap().address(), &flags).await.ready().await;
     let envoy = bed.envoy(replica.xds()).await;
     envoy.ready().await.unwrap();
@@ -151,14 +151,14 @@ async fn changes_twenty_times(bed: Bed, place: Place) {
             let found = (found, told.flatten());
             if found == wanted { Ok(()) } else { Err(format!("{} {found:?}", answer.status)) }
         };
-        eventually(format!("configuration {number}"), PATIENCE, look).await.unwrap();
+        eventually(format!("configuration {number}"), TIMEOUT, look).await.unwrap();
     };
     in_effect(0).await;
     let accepted = async || match api.get("/").header("authorization", &token).await {
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("the host with tokens", PATIENCE, accepted).await.unwrap();
+    eventually("the host with tokens", TIMEOUT, accepted).await.unwrap();
 
     let loads = [
         all(Load::of(web.get("/")), 200),
@@ -169,10 +169,10 @@ async fn changes_twenty_times(bed: Bed, place: Place) {
     ];
     for number in 1..=20 {
         if number % 5 == 0 {
-            place.spoil(&bed, &namespace).await;
+            source.spoil(&bed, &namespace).await;
             replica.expect_metric("sesame_configuration_valid", "", |valid| valid == 0.0).await;
         }
-        place.write(&bed, &namespace, number).await;
+        source.write(&bed, &namespace, number).await;
         in_effect(number).await;
         for load in &loads {
             load.answered(3).await;

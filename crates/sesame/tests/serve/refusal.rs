@@ -9,7 +9,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use testbed::{Backend, Client, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, app};
+use crate::bed::{Bed, Replica, TIMEOUT, app};
 
 /// The path of which routes are made such that Envoy refuses them.
 const SPOILED: &str = "/spoiled";
@@ -31,7 +31,7 @@ async fn withheld(replica: &Replica, expected: bool) {
             false => Err(answer.text()),
         }
     };
-    replica.process.expect_ok("the verdict", PATIENCE, look).await.unwrap();
+    replica.process.expect_ok("the verdict", TIMEOUT, look).await.unwrap();
 }
 
 async fn refuse_and_mend(replicas: &[&str]) {
@@ -69,14 +69,14 @@ async fn refuse_and_mend(replicas: &[&str]) {
         404 => Ok(()),
         other => Err(other),
     };
-    eventually("the other to be updated", PATIENCE, moved).await.unwrap();
+    eventually("the other to be updated", TIMEOUT, moved).await.unwrap();
     let events = Api::<Event>::namespaced(bed.api.client().unwrap(), &namespace);
     let said = async || {
         let list = events.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
         let words: Vec<String> = list.items.into_iter().filter_map(|event| event.message).collect();
         if words.iter().any(|words| words.contains("SES8001")) { Ok(()) } else { Err(format!("{words:?}")) }
     };
-    eventually("the event on the object", PATIENCE, said).await.unwrap();
+    eventually("the event on the object", TIMEOUT, said).await.unwrap();
 
     let begun = Instant::now();
     set_path(&bed, &namespace, "bad", "/mended").await;
@@ -84,7 +84,7 @@ async fn refuse_and_mend(replicas: &[&str]) {
         let answer = Client::new(bed.http()).host("bad.example.com").get("/mended").await.unwrap();
         if answer.status == 200 { Ok(()) } else { Err(answer.status) }
     };
-    eventually("it to be mended", PATIENCE, mended).await.unwrap();
+    eventually("it to be mended", TIMEOUT, mended).await.unwrap();
     println!("healed after {:?}", begun.elapsed());
     for replica in &running {
         withheld(replica, false).await;

@@ -8,7 +8,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::json;
 use testbed::{Backend, Client, Envoy, Net, Wire, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, app};
+use crate::bed::{Bed, Replica, TIMEOUT, app};
 
 /// How long replicas may differ. A second, and what a busy machine adds.
 const AGREED: Duration = Duration::from_secs(1);
@@ -45,13 +45,13 @@ async fn agree(bed: &Bed, replicas: &[Replica; 2], wire: &Wire, change: impl Asy
             }
             if count == 2 { Ok(()) } else { Err(format!("{have:?}")) }
         };
-        eventually(format!("both replicas to have configuration {number}"), PATIENCE, both).await.unwrap();
+        eventually(format!("both replicas to have configuration {number}"), TIMEOUT, both).await.unwrap();
         slowest = slowest.max(first.map(|first| first.elapsed()).unwrap_or_default());
         let header = async || match Client::new(bed.http()).host("web.example.com").get("/").await {
             Ok(answer) if answer.header("x-config") == Some(&*number.to_string()) => Ok(()),
             other => Err(format!("{other:?}")),
         };
-        eventually(format!("Envoy to have configuration {number}"), PATIENCE, header).await.unwrap();
+        eventually(format!("Envoy to have configuration {number}"), TIMEOUT, header).await.unwrap();
         let (from, to) = (&replicas[(number + 1) % 2], &replicas[number % 2]);
         from.in_step(1).await;
         let before = to.sent().await;

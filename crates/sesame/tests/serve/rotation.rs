@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use testbed::{Backend, Envoy, Net, StateDir, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, app, sesame};
+use crate::bed::{Bed, Replica, TIMEOUT, app, sesame};
 
 /// How long each step takes at least.
 const SETTLE: &str = "2s";
@@ -134,9 +134,9 @@ async fn a_new_ca_ends_no_stream_and_loses_no_request() {
         Some(bundle) if count(&bundle) == 2 => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("both CAs in the bundle of Envoys", PATIENCE, both).await.unwrap();
+    eventually("both CAs in the bundle of Envoys", TIMEOUT, both).await.unwrap();
     one.expect_metric("sesame_xds_certificates_behind", "", |behind| behind >= 2.0).await;
-    one.process.expect_line("still waits for replicas and proxies to trust the next CA", PATIENCE).await.unwrap();
+    one.process.expect_line("still waits for replicas and proxies to trust the next CA", TIMEOUT).await.unwrap();
     assert_eq!(
         entry(&secrets, "sesame-ca", "ca.crt").await.unwrap(),
         first,
@@ -154,7 +154,7 @@ async fn a_new_ca_ends_no_stream_and_loses_no_request() {
             false => Err(one.process.log().tail().to_string()),
         }
     };
-    eventually("the old CA to be gone", PATIENCE, done).await.unwrap();
+    eventually("the old CA to be gone", TIMEOUT, done).await.unwrap();
     assert_eq!(entry(&secrets, "sesame-ca", "next.key").await, None);
     for (replica, envoy) in [&one, &two].into_iter().zip(&envoys) {
         let own = bed.state().path().join(format!("{}-certs/ca.crt", replica.process.name()));
@@ -162,7 +162,7 @@ async fn a_new_ca_ends_no_stream_and_loses_no_request() {
             bundle if count(&bundle) == 1 => Ok(()),
             bundle => Err(bundle),
         };
-        eventually("the replica to trust the new CA alone", PATIENCE, alone).await.unwrap();
+        eventually("the replica to trust the new CA alone", TIMEOUT, alone).await.unwrap();
         for reason in ["expired", "shutdown"] {
             assert_eq!(replica.metric("sesame_xds_streams_ended_total", reason).await, 0.0);
         }
@@ -190,7 +190,7 @@ async fn a_rotation_goes_on_whoever_is_killed_in_the_middle() {
     let first = entry(&secrets, "sesame-ca", "ca.crt").await.unwrap();
     rotate(&secrets).await;
     for _ in 0..12 {
-        running.process.expect_line(" wrote ", PATIENCE).await.unwrap();
+        running.process.expect_line(" wrote ", TIMEOUT).await.unwrap();
         running.process.kill().await.unwrap();
         let now = entry(&secrets, "sesame-ca", "ca.crt").await;
         if now.as_ref() != Some(&first) && entry(&secrets, "envoycert", "ca.crt").await == now {
@@ -199,7 +199,7 @@ async fn a_rotation_goes_on_whoever_is_killed_in_the_middle() {
         running = start(&bed, "sesame-0", &namespace, address).await;
     }
     let last = start(&bed, "sesame-0", &namespace, address).await.ready().await;
-    last.process.expect_line("certificates of xDS connections are valid", PATIENCE).await.unwrap();
+    last.process.expect_line("certificates of xDS connections are valid", TIMEOUT).await.unwrap();
     assert_eq!(entry(&secrets, "sesamecert", "ca.crt").await, entry(&secrets, "sesame-ca", "ca.crt").await);
 }
 
@@ -223,7 +223,7 @@ async fn secrets_of_another_issuer_are_used_and_left_alone_and_told_of_before_th
     }
     let version = secrets.get("sesamecert").await.unwrap().metadata.resource_version;
     let replica = replica(&bed, "sesame-0", &namespace).await.ready().await;
-    replica.process.expect_line("the Secrets of xDS connections are not managed by Sesame", PATIENCE).await.unwrap();
+    replica.process.expect_line("the Secrets of xDS connections are not managed by Sesame", TIMEOUT).await.unwrap();
     let events = Api::<Event>::namespaced(bed.api.client().unwrap(), &namespace);
     let told = async || {
         let all = events.list(&ListParams::default()).await.unwrap().items;
@@ -233,7 +233,7 @@ async fn secrets_of_another_issuer_are_used_and_left_alone_and_told_of_before_th
             other => Err(other),
         }
     };
-    eventually("events about the CA and the certificate", PATIENCE, told).await.unwrap();
+    eventually("events about the CA and the certificate", TIMEOUT, told).await.unwrap();
     assert_eq!(secrets.get("sesamecert").await.unwrap().metadata.resource_version, version);
     assert!(secrets.get_opt("sesame-ca").await.unwrap().is_none());
 
@@ -241,6 +241,6 @@ async fn secrets_of_another_issuer_are_used_and_left_alone_and_told_of_before_th
     for name in ["sesamecert", "envoycert"] {
         secrets.delete(name, &DeleteParams::default()).await.unwrap();
     }
-    replica.process.expect_line("certificates of xDS connections are valid", PATIENCE).await.unwrap();
+    replica.process.expect_line("certificates of xDS connections are valid", TIMEOUT).await.unwrap();
     assert!(entry(&secrets, "envoycert", "ca.crt").await.is_some());
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use testbed::certs::Ca;
 use testbed::{ApiServer, Backend, Client, eventually};
 
-use crate::bed::{Bed, PATIENCE, app, service};
+use crate::bed::{Bed, TIMEOUT, app, service};
 
 /// An HTTPProxy that names a CA for each of so many services.
 fn hostile(namespace: &str, count: usize, ca: impl Fn(usize) -> String) -> String {
@@ -52,7 +52,7 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
         status if status.to_string().contains("cannot exist: a name consists of") => Ok(()),
         status => Err(status.to_string()),
     };
-    eventually("the object to be told", PATIENCE, told).await.unwrap();
+    eventually("the object to be told", TIMEOUT, told).await.unwrap();
     assert_eq!(gets(&bed.api).await, 0.0, "the API server was asked for what cannot be");
 
     // Names that can be, and are not there: each is asked for once, and meanwhile others change.
@@ -65,12 +65,12 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
         Ok(answer) => Err(answer.text()),
         Err(failure) => Err(failure.to_string()),
     };
-    eventually("the endpoint to move", PATIENCE, moved).await.unwrap();
+    eventually("the endpoint to move", TIMEOUT, moved).await.unwrap();
     let asked = async || match gets(&bed.api).await {
         3000.0 => Ok(()),
         asked => Err(asked),
     };
-    eventually("each name to be asked for once", PATIENCE, asked).await.unwrap();
+    eventually("each name to be asked for once", TIMEOUT, asked).await.unwrap();
 
     // A Secret of somebody else is read while they are there.
     let ca = Ca::new("mine");
@@ -91,5 +91,5 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
             other => Err(format!("{other:?}")),
         }
     };
-    eventually("TLS to be served", PATIENCE, served).await.unwrap();
+    eventually("TLS to be served", TIMEOUT, served).await.unwrap();
 }

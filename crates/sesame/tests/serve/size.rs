@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testbed::{Backend, eventually};
 
-use crate::bed::{Bed, PATIENCE, service};
+use crate::bed::{Bed, TIMEOUT, service};
 
 /// An HTTPProxy for `name.example.com` with so many routes.
 fn proxy(namespace: &str, name: &str, routes: usize) -> String {
@@ -39,7 +39,7 @@ async fn what_is_too_large_is_withheld_and_told_and_everybody_else_is_served() {
         Value::String(text) if text.starts_with("SES8004: ") => Ok(()),
         other => Err(other.to_string()),
     };
-    eventually("the word that it is too large", PATIENCE, told).await.unwrap();
+    eventually("the word that it is too large", TIMEOUT, told).await.unwrap();
     assert_eq!(description("one").await, "Valid HTTPProxy");
 
     // The next small edit is not the whole world: who comes later has all of it.
@@ -57,7 +57,7 @@ async fn what_is_too_large_is_withheld_and_told_and_everybody_else_is_served() {
         Value::String(text) if text == "Valid HTTPProxy" => Ok(()),
         other => Err(other.to_string()),
     };
-    eventually("the word that it is mended", PATIENCE, mended).await.unwrap();
+    eventually("the word that it is mended", TIMEOUT, mended).await.unwrap();
     envoy.kill().await.unwrap();
 }
 
@@ -71,7 +71,7 @@ async fn a_replica_that_cannot_send_its_listeners_is_not_ready_and_says_why() {
         Ok((503, text)) if text.contains("the first build (listener ingress_http is withheld") => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    replica.process.expect_ok("to say why it is not ready", PATIENCE, look).await.unwrap();
+    replica.process.expect_ok("to say why it is not ready", TIMEOUT, look).await.unwrap();
 
     // Every batch finds it again; the log has it once.
     let namespace = bed.api.namespace("size").await.unwrap();
@@ -83,7 +83,7 @@ async fn a_replica_that_cannot_send_its_listeners_is_not_ready_and_says_why() {
             Ok((_, text)) => Err(text.lines().filter(|line| line.contains("sesame_objects")).collect::<String>()),
             Err(error) => Err(format!("{error:?}")),
         };
-        replica.process.expect_ok("to have read the object", PATIENCE, look).await.unwrap();
+        replica.process.expect_ok("to have read the object", TIMEOUT, look).await.unwrap();
     }
     let log = replica.process.log().text();
     assert_eq!(log.matches("not ready: ").count(), 1, "{log}");

@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::ListParams;
 use testbed::{Backend, Net, eventually};
 
-use crate::bed::{Bed, PATIENCE, Replica, app, service};
+use crate::bed::{Bed, Replica, TIMEOUT, app, service};
 
 /// The addresses in the status of an Ingress.
 pub async fn addresses(ingresses: &Api<Ingress>, name: &str) -> Vec<String> {
@@ -35,18 +35,18 @@ async fn a_thousand_ingresses_are_written_once_each_and_not_again_after_a_restar
     first.expect_metric("sesame_status_writes_total", "written", |writes| writes >= 1000.0).await;
     let ingresses = Api::<Ingress>::namespaced(bed.api.client().unwrap(), &namespace);
     let all = ingresses.list(&ListParams::default()).await.unwrap();
-    let told = |ingress: &Ingress| {
+    let reported = |ingress: &Ingress| {
         let status = ingress.status.as_ref().and_then(|status| status.load_balancer.as_ref());
         status.and_then(|balancer| balancer.ingress.as_ref()).is_some_and(|points| points.len() == 1)
     };
-    assert_eq!(all.items.iter().filter(|ingress| told(ingress)).count(), 1000);
+    assert_eq!(all.items.iter().filter(|ingress| reported(ingress)).count(), 1000);
     assert_eq!(first.metric("sesame_status_writes_total", "written").await, 1000.0, "at most one write each");
-    assert!(first.process.stop(PATIENCE).await.unwrap().success());
+    assert!(first.process.stop(TIMEOUT).await.unwrap().success());
     let second = bed.replica("sesame-1").await.ready().await;
     second.expect_metric("sesame_leader", "", |leader| leader == 1.0).await;
     // One more object, and what it takes, shows that the new leader has been through all of them.
     bed.api.apply(&app(&namespace, "last", &backend)).await.unwrap();
-    eventually("the last to be told", PATIENCE, async || match addresses(&ingresses, "last").await.len() {
+    eventually("the last to be told", TIMEOUT, async || match addresses(&ingresses, "last").await.len() {
         1 => Ok(()),
         other => Err(other),
     })
@@ -73,7 +73,7 @@ async fn what_is_wrong_is_said_by_an_event_with_the_code_the_field_and_what_to_d
         let event = list.items.into_iter().find(|event| event.involved_object.name.as_deref() == Some("broken"));
         event.ok_or_else(|| "no event".to_owned())
     };
-    let event = eventually("an event on the Ingress", PATIENCE, said).await.unwrap();
+    let event = eventually("an event on the Ingress", TIMEOUT, said).await.unwrap();
     let message = event.message.unwrap_or_default();
     assert!(message.contains("SES3001") && message.contains("spec.rules[0].http.paths[0].backend"), "{message}");
     assert_eq!(event.type_.as_deref(), Some("Warning"));
@@ -93,15 +93,16 @@ async fn two_installations_by_accident_end_their_quarrel_and_say_so_once() {
         [("namespace", "other"), ("leader-election-resource-name", "other"), ("ingress-status-address", "192.0.2.8")];
     let second = bed.replica_at("other-0", address(), &flags).await;
     let both = [&first, &second];
-    let told = |replica: &Replica| replica.process.log().text().lines().filter(|line| line.contains("SES1038")).count();
-    eventually("one of them to say so", PATIENCE, async || match both.iter().map(|it| told(it)).sum::<usize>() {
+    let reported =
+        |replica: &Replica| replica.process.log().text().lines().filter(|line| line.contains("SES1038")).count();
+    eventually("one of them to say so", TIMEOUT, async || match both.iter().map(|it| reported(it)).sum::<usize>() {
         0 => Err("not yet"),
         _ => Ok(()),
     })
     .await
     .unwrap();
     for replica in both {
-        assert!(told(replica) <= 1, "{}", replica.process.log().text());
+        assert!(reported(replica) <= 1, "{}", replica.process.log().text());
         let writes = replica.metric("sesame_status_writes_total", "written").await;
         assert!(writes <= 3.0 * 4.0, "{writes} writes to 3 objects");
     }

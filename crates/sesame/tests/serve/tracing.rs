@@ -9,7 +9,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
 use testbed::{Backend, Client, Net, OtelCollector, eventually};
 
-use crate::bed::{Bed, PATIENCE, app};
+use crate::bed::{Bed, TIMEOUT, app};
 
 /// Envoy sends spans every five seconds.
 const FLUSH: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ async fn spans_follow_the_configuration_and_a_missing_collector_is_a_warning() {
             let is_valid = condition["status"] == "True";
             if is_valid && wish(&warnings) { Ok(()) } else { Err(condition.to_string()) }
         };
-        eventually("the condition", PATIENCE, look).await.unwrap();
+        eventually("the condition", TIMEOUT, look).await.unwrap();
     };
     let flags = [("contour-config-name", "sesame"), ("namespace", namespace.as_str())];
     let address = Net::here().unwrap().address();
@@ -49,7 +49,7 @@ async fn spans_follow_the_configuration_and_a_missing_collector_is_a_warning() {
     bed.answers("web.example.com", 200).await;
     let missing = format!("ExtensionService {namespace}/otel does not exist");
     warnings(&|text| text.contains("SES5190: spec.tracing.extensionService") && text.contains(&missing)).await;
-    replica.process.expect_line("SES5190: spans are not sent", PATIENCE).await.unwrap();
+    replica.process.expect_line("SES5190: spans are not sent", TIMEOUT).await.unwrap();
 
     // The collector comes.
     let metadata = json!({ "name": "otel", "namespace": namespace });
@@ -126,5 +126,5 @@ async fn batches_are_traced_from_decoding_to_acknowledgement() {
     collector.process().kill().await.unwrap();
     bed.api.apply(&app(&namespace, "later", &backend)).await.unwrap();
     bed.answers("later.example.com", 200).await;
-    replica.process.expect_line("traces of batches cannot be sent to http://", PATIENCE).await.unwrap();
+    replica.process.expect_line("traces of batches cannot be sent to http://", TIMEOUT).await.unwrap();
 }

@@ -5,7 +5,7 @@
 //! stays in force. When what is fetched is decided by [`Schedule`].
 
 use crate::{
-    Change, Closed, Feeder, Origin, Problem, Subject, Update,
+    Change, ChangeSource, Closed, Feeder, Problem, Subject, Update,
     cluster::{
         Timing,
         api::{Api, Failure},
@@ -206,7 +206,7 @@ impl Fetcher {
         }
         if object.is_some() || !is_faulty || (!told.is_held && is_news) {
             told.is_held = object.is_some();
-            update.changes.push(Change { key, object, origin: Origin::Cluster });
+            update.changes.push(Change { key, object, source: ChangeSource::Cluster });
         }
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::Origin;
+use crate::ChangeSource;
 use kinds::{Object, kind};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -15,12 +15,12 @@ fn object(name: &str) -> Object {
 
 fn set(name: &str) -> Update {
     let object = object(name);
-    let change = Change { key: object.key(), object: Some(object), origin: Origin::Cluster };
+    let change = Change { key: object.key(), object: Some(object), source: ChangeSource::Cluster };
     Update { changes: vec![change], ..Update::default() }
 }
 
 fn gone(name: &str) -> Update {
-    let change = Change { key: object(name).key(), object: None, origin: Origin::Cluster };
+    let change = Change { key: object(name).key(), object: None, source: ChangeSource::Cluster };
     Update { changes: vec![change], ..Update::default() }
 }
 

@@ -4,7 +4,7 @@
 //! what was said last. An object that stands in several files is held by the first in the order of paths.
 
 use super::file::{Item, Keep, MOST_PROBLEMS, Reading, Signature};
-use crate::{Change, ObjectLocation, Origin, Problem, Subject, Update};
+use crate::{Change, ChangeSource, ObjectLocation, Problem, Subject, Update};
 use kinds::ObjectRef;
 use model::Code;
 use std::{
@@ -201,7 +201,7 @@ impl FileIndex {
             }
             let place = now.as_ref().or(before.as_ref()).map(|item| item.place.clone());
             let (Some(place), object) = (place, now.map(|item| item.object)) else { continue };
-            update.changes.push(Change { key, object, origin: Origin::File(place) });
+            update.changes.push(Change { key, object, source: ChangeSource::File(place) });
         }
         for path in std::mem::take(&mut self.touched_paths) {
             let problems = self.problems(&path);

@@ -95,14 +95,14 @@ fn verdicts_find_their_place() {
     let change = |object: Option<kinds::Object>| crate::Change {
         key: ObjectRef::new(kind::INGRESS, "default", "web"),
         object,
-        origin: Origin::File(place(&file)),
+        source: ChangeSource::File(place(&file)),
     };
-    let mut origins = Origins::default();
-    origins.apply(&Batch { changes: vec![change(Some(object))], ..Batch::default() });
+    let mut locations = ObjectLocations::default();
+    locations.apply(&Batch { changes: vec![change(Some(object))], ..Batch::default() });
     let origin = model::ObjectRef::new(kind::INGRESS, "default", "web").at("spec.rules[1].host");
-    assert_eq!(origins.location(&origin).unwrap().to_string(), "conf/a.yaml:14:13");
-    origins.apply(&Batch { changes: vec![change(None)], ..Batch::default() });
-    assert_eq!(origins.location(&origin), None);
+    assert_eq!(locations.location(&origin).unwrap().to_string(), "conf/a.yaml:14:13");
+    locations.apply(&Batch { changes: vec![change(None)], ..Batch::default() });
+    assert_eq!(locations.location(&origin), None);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn many_fields_are_found_at_once_each_in_its_part() {
     let file = folder.path().join("a.yaml");
     std::fs::write(&file, TEXT).unwrap();
     let key = ObjectRef::new(kind::INGRESS, "default", "web");
-    let origins = Origins { places: [(key.clone(), place(&file))].into() };
+    let locations = ObjectLocations { objects: [(key.clone(), place(&file))].into() };
     let unknown = ObjectRef::new(kind::INGRESS, "default", "elsewhere").at("spec");
     let annotation = key.at("metadata.annotations[\"a.io/b\"]");
     let wanted = [
@@ -120,7 +120,7 @@ fn many_fields_are_found_at_once_each_in_its_part() {
         (&annotation, FieldPart::Key),
         (&annotation, FieldPart::Value),
     ];
-    let found = origins.locations(&wanted).into_iter().map(|found| found.map(|found| found.to_string()));
+    let found = locations.locations(&wanted).into_iter().map(|found| found.map(|found| found.to_string()));
     let expected = [Some("14:13"), None, Some("8:7"), Some("8:15")];
     let expected = expected.map(|at| at.map(|at| format!("conf/a.yaml:{at}")));
     assert_eq!(found.collect::<Vec<_>>(), expected);

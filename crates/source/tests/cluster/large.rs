@@ -27,7 +27,7 @@ async fn watching() -> (Mirror, tokio::sync::mpsc::UnboundedSender<String>, Fake
 }
 
 /// The names of all changes in the order in which they were told.
-fn told(mirror: &Mirror) -> Vec<&str> {
+fn reported(mirror: &Mirror) -> Vec<&str> {
     mirror.told.iter().map(|key| &*key.name).collect()
 }
 
@@ -43,7 +43,7 @@ async fn nobody_waits_for_a_large_object() {
     let lines = [event("ADDED", &large("large", 2)), event("ADDED", &service("small", 3))].join("\n");
     say.send(lines).unwrap();
     mirror.until("both", |mirror| mirror.objects.len() == 2).await;
-    assert_eq!(told(&mirror), ["small", "large"]);
+    assert_eq!(reported(&mirror), ["small", "large"]);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn nobody_waits_for_an_object_that_is_written_again_and_again() {
     say.send(events.join("\n")).unwrap();
     mirror.until("the newest", |mirror| versions(mirror) == [("large", 11), ("small", 12)]).await;
     // The one that was being decoded when the others came, and the newest of these; both may be told at once.
-    let told = told(&mirror).join(" ");
+    let told = reported(&mirror).join(" ");
     assert!(["small large large", "small large"].contains(&&*told), "{told}");
     // The next watch begins where this one ends, and not where the last object was decoded.
     drop(say);
@@ -99,5 +99,5 @@ async fn what_waits_for_a_large_object_is_the_newest_whatever_it_is() {
     ];
     say.send(events.join("\n")).unwrap();
     mirror.until("the newest of each", |mirror| versions(mirror) == [("back", 7), ("small", 8)]).await;
-    assert_eq!(told(&mirror)[0], "small");
+    assert_eq!(reported(&mirror)[0], "small");
 }

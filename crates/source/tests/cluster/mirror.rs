@@ -10,7 +10,7 @@ use source::{Batch, Cluster, Feed, Problem, Subject, feed};
 use tokio::task::JoinHandle;
 
 /// Long enough for a busy machine, short enough to notice.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A listener of a source.
 pub struct Mirror {
@@ -36,7 +36,7 @@ impl Mirror {
 
     /// Listens until the state is as wished.
     pub async fn until(&mut self, what: &str, wish: impl Fn(&Mirror) -> bool) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + TIMEOUT;
         while !wish(self) {
             match tokio::time::timeout_at(deadline, self.next()).await {
                 Ok(Some(batch)) => self.apply(batch),

@@ -11,7 +11,7 @@ use source::cluster::{Options, Timing};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::fake::{Answer, Fake, event, page, service, status, watch};
-use crate::mirror::{Mirror, PATIENCE, hasty, options};
+use crate::mirror::{Mirror, TIMEOUT, hasty, options};
 
 const DELEGATION: Kind = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;
 
@@ -33,7 +33,7 @@ impl Watches {
     /// Waits until so many are open.
     async fn opened(&self, count: usize) {
         let look = async || (self.0.lock().len() >= count).then_some(()).ok_or("not yet");
-        testbed::eventually("a watch", PATIENCE, look).await.unwrap();
+        testbed::eventually("a watch", TIMEOUT, look).await.unwrap();
     }
 
     /// Says something in each of them.
@@ -215,7 +215,7 @@ async fn a_silent_watch_is_given_up() {
     let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[kind::SERVICE]) });
     mirror.synced().await;
     let look = async || (fake.asked("watch=").len() > 3).then_some(()).ok_or("not yet");
-    testbed::eventually("several watches", PATIENCE, look).await.unwrap();
+    testbed::eventually("several watches", TIMEOUT, look).await.unwrap();
     assert!(fake.asked("limit=").len() > 2, "everything is listed each time");
     assert_eq!(mirror.listen(Duration::from_millis(50)).await, 0);
     assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
@@ -341,7 +341,7 @@ async fn the_first_that_gets_through_wakes_all() {
     mirror.synced().await;
     let watching = async |count: usize| {
         let look = async || (fake.asked("watch=").len() >= count).then_some(()).ok_or("not yet");
-        testbed::eventually("watches", PATIENCE, look).await.unwrap();
+        testbed::eventually("watches", TIMEOUT, look).await.unwrap();
     };
     watching(3).await;
     fake.down(true);

@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use testbed::ApiServer;
 
 use crate::fake::{Answer, Fake, event, page, status, watch};
-use crate::mirror::{Mirror, PATIENCE, hasty, options};
+use crate::mirror::{Mirror, TIMEOUT, hasty, options};
 use source::cluster::{Options, Timing};
 
 fn secret(name: &str, value: &str) -> Secret {
@@ -90,7 +90,7 @@ async fn only_what_is_referred_to_is_read() {
         let gets = asked.iter().filter(|(verb, name)| verb == "get" && name == "s-3").count();
         if gets >= 3 { Ok(asked) } else { Err(format!("{asked:?}")) }
     };
-    let asked = testbed::eventually("the audit log", PATIENCE, look).await.unwrap();
+    let asked = testbed::eventually("the audit log", TIMEOUT, look).await.unwrap();
     let read: Vec<_> = asked.iter().filter(|(verb, _)| verb == "get").map(|(_, name)| name.as_str()).collect();
     assert!(read.iter().all(|name| ["s-3", "later"].contains(name)), "{asked:?}");
     println!("asked about Secrets: {asked:?}");
@@ -222,8 +222,8 @@ async fn three_thousand_requests_of_one_namespace_that_hang_hold_up_nobody_and_a
     }
     assert!(fake.asked("/namespaces/hostile/").len() <= 16, "some of each namespace at once");
     // Each is answered, though most of them were never asked for: they would have to wait for minutes.
-    let told = |mirror: &Mirror| mirror.told.iter().filter(|key| &*key.namespace == "hostile").count();
-    mirror.until("the answers", |mirror| told(mirror) == 3000).await;
+    let reported = |mirror: &Mirror| mirror.told.iter().filter(|key| &*key.namespace == "hostile").count();
+    mirror.until("the answers", |mirror| reported(mirror) == 3000).await;
     assert!(mirror.complaints().contains("no answer within"), "of those that were asked for");
     assert!(mirror.complaints().contains("nothing of its namespace is answered"), "of those that were not");
     assert!(fake.asked("/namespaces/hostile/").len() < 300);
@@ -248,7 +248,7 @@ async fn a_refused_name_is_asked_for_less_and_less_and_no_more_when_nobody_wants
     assert!(mirror.complaints().contains("forbidden") && mirror.complaints().contains("that is no name"));
     let asked = |name: &str| fake.asked(&format!("/secrets/{name}")).len();
     let look = async || (asked("forbidden") >= 4 && asked("odd") >= 4).then_some(()).ok_or("not yet");
-    testbed::eventually("both to be asked for again", PATIENCE, look).await.unwrap();
+    testbed::eventually("both to be asked for again", TIMEOUT, look).await.unwrap();
     assert_eq!(mirror.told.len(), 2, "what was said is not said again");
     for key in &keys {
         mirror.wants.forget(key);
@@ -259,7 +259,7 @@ async fn a_refused_name_is_asked_for_less_and_less_and_no_more_when_nobody_wants
     mirror.until("the last answer", |mirror| mirror.told.contains(&after)).await;
     let before = (asked("forbidden"), asked("odd"));
     let look = async || (asked("after") >= 6).then_some(()).ok_or("not yet");
-    testbed::eventually("the last to be asked for often", PATIENCE, look).await.unwrap();
+    testbed::eventually("the last to be asked for often", TIMEOUT, look).await.unwrap();
     assert_eq!((asked("forbidden"), asked("odd")), before, "they were asked for after they were forgotten");
 }
 
@@ -302,7 +302,7 @@ async fn while_the_server_is_away_nothing_is_answered_and_then_everything_is() {
     let look = async || {
         (fake.asked("/secrets/").len() >= 8 && fake.asked("/readyz").len() >= 8).then_some(()).ok_or("not yet")
     };
-    testbed::eventually("the server to be asked in vain", PATIENCE, look).await.unwrap();
+    testbed::eventually("the server to be asked in vain", TIMEOUT, look).await.unwrap();
     // Longer than the deadline.
     assert_eq!(mirror.listen(2 * timing.fetch).await, 0, "{}", mirror.complaints());
     assert!(mirror.complaints().contains("cannot be reached"));

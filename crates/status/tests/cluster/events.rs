@@ -185,14 +185,14 @@ async fn an_event_that_is_refused_keeps_no_other_from_being_told() {
         let verdicts = vec![(subject.clone(), Some(verdicts))];
         replica.reporter.report(Report { verdicts, synced: true, ..Report::default() });
     };
-    let told = async |messages: &[&str], result: &str, count: u64| {
+    let reported = async |messages: &[&str], result: &str, count: u64| {
         say(messages);
         replica.until(result, |replica| replica.count("sesame_events_total", result) == count).await;
     };
-    told(&["a"], "created", 1).await;
-    told(&["m"], "created", 2).await;
-    told(&["a"], "refused", 1).await;
-    told(&["a", "z"], "created", 3).await;
+    reported(&["a"], "created", 1).await;
+    reported(&["m"], "created", 2).await;
+    reported(&["a"], "refused", 1).await;
+    reported(&["a", "z"], "created", 3).await;
     assert_eq!(replica.count("sesame_events_total", "refused"), 1, "it is not tried again at once");
     assert_eq!(all(api, &namespace).await.len(), 3);
     replica.stop().await;

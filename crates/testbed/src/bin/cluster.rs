@@ -210,7 +210,7 @@ async fn hold(wish: Wish) -> Result<()> {
     if let Some(sesame) = wish.sesame {
         config = config.image(ready::sesame(&sesame)?).image(ready::echo(&sesame)?);
     }
-    let cluster = config.tell(|step| println!("{step}")).start().await?;
+    let cluster = config.progress(|step| println!("{step}")).start().await?;
     fs::copy(cluster.kubeconfig(), folder.file("kubeconfig"))?;
     let reach = cluster.reach()?;
     println!("ready {} {} {}", reach.host, reach.cluster, reach.ranges.join(" "));

@@ -24,7 +24,7 @@ use crate::deadline::eventually;
 use crate::{ApiServer, Envoy};
 
 /// How long a case may take to be served, and to be told about.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The times of the API server have seconds only.
 const TICK: Duration = Duration::from_millis(1100);
 
@@ -121,7 +121,7 @@ impl<S: Serving> Bench<'_, S> {
         let mut wrong = Vec::new();
         for row in &case.requests {
             let look = async || request::check(row, ports, self.serving.envoy(), self.backends, self.ca).await;
-            if let Err(late) = eventually(&row.line, PATIENCE, look).await {
+            if let Err(late) = eventually(&row.line, TIMEOUT, look).await {
                 wrong.push(format!("  {}", late.to_string().replace('\n', "\n    ")));
             }
         }
@@ -132,14 +132,14 @@ impl<S: Serving> Bench<'_, S> {
                 kind if HttpProxy::KINDS.contains(&kind) => self.proxy_told(kind, there, &codes).await,
                 _ => Ok(()),
             };
-            if let Err(late) = eventually(&object, PATIENCE, look).await {
+            if let Err(late) = eventually(&object, TIMEOUT, look).await {
                 wrong.push(format!("  {late}"));
             }
         }
         for (object, lines) in statuses(&case.golden) {
             let Some((kind, there)) = made.iter().find(|(kind, made)| name(*kind, made) == object) else { continue };
             let look = async || self.status_told(*kind, there, &lines).await;
-            if let Err(late) = eventually(format!("the status of {object}"), PATIENCE, look).await {
+            if let Err(late) = eventually(format!("the status of {object}"), TIMEOUT, look).await {
                 wrong.push(format!("  {late}"));
             }
         }

@@ -21,7 +21,7 @@ use crate::report::debug_as_report;
 use crate::state::StateDir;
 
 /// How long Envoy may take for a batch; a busy machine takes a while for the largest.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The proxy did not start or did not take what was published.
 #[derive(thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum Error {
     #[error("Envoy refused {}:\n  {}", .0.len(), .0.join("\n  "))]
     Refused(Vec<String>),
     /// Envoy did not answer in time.
-    #[error("waited {PATIENCE:?} for Envoy to take {0}")]
+    #[error("waited {TIMEOUT:?} for Envoy to take {0}")]
     Late(String),
 }
 debug_as_report!(Error);
@@ -139,7 +139,7 @@ impl Proxy {
     pub async fn has_secrets(&self, names: impl IntoIterator<Item = &str>) -> Result<(), Error> {
         let acks = self.server.acks(&Fleet::Shared).ok_or_else(|| Error::Late("its fleet".to_owned()))?;
         let mut answers = acks.answers();
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + TIMEOUT;
         for name in names {
             loop {
                 answers.borrow_and_update();
@@ -212,7 +212,7 @@ impl Proxy {
         gone: &[(Kind, xds::Name, u64)],
     ) -> Result<(), Error> {
         let mut answers = acks.answers();
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + TIMEOUT;
         loop {
             answers.borrow_and_update();
             self.refusals()?;
@@ -249,7 +249,7 @@ impl Proxy {
                 Err(error) => Err(error.to_string()),
             }
         };
-        let waited = crate::deadline::eventually("what it took to be in use", PATIENCE, probe).await;
+        let waited = crate::deadline::eventually("what it took to be in use", TIMEOUT, probe).await;
         waited.map_err(|late| Error::Late(late.to_string()))
     }
 }

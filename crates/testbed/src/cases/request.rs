@@ -13,7 +13,7 @@ use crate::client::{Answer, Failure, Signatures, TlsVersion};
 use crate::{Client, Envoy};
 
 /// How long the access log may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Envoy's word for an answer to a request of HTTP/1.0.
 const LOW_VERSION: &str = "low_version";
@@ -178,8 +178,7 @@ fn seen(answer: &Answer, name: &str) -> Option<String> {
 
 /// Compares what the access log says about a request: fields of JSON, or parts of a line.
 async fn logged(envoy: &Envoy, id: &str, expected: &Value) -> Result<(), String> {
-    let line =
-        crate::deadline::within(format!("a line with {id} in the log"), PATIENCE, envoy.process().log().line(id));
+    let line = crate::deadline::within(format!("a line with {id} in the log"), TIMEOUT, envoy.process().log().line(id));
     let line = line.await.map_err(|late| late.to_string())?.map_err(|error| error.to_string())?;
     match expected {
         Value::Object(fields) => {

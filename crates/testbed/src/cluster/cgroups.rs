@@ -16,7 +16,7 @@ use super::Error;
 const PREFIX: &str = "sesame-components-";
 
 /// How long processes that were just killed may take to leave their group.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The top folders of all hierarchies of this machine: one with the unified hierarchy alone, several otherwise.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl Cgroups {
 
     /// Removes the groups, once the processes in them are gone.
     pub(super) fn remove(&self) -> Result<(), Error> {
-        remove(&self.hierarchies, &self.name, PATIENCE)
+        remove(&self.hierarchies, &self.name, TIMEOUT)
     }
 }
 
@@ -108,7 +108,7 @@ impl Drop for Cgroups {
 /// Makes and locks a folder, against others who sweep at the same time.
 fn claim(folder: &Path) -> Result<File, Error> {
     let failed = |source| cannot("make", folder, source);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         match fs::create_dir(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),

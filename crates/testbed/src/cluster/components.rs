@@ -47,7 +47,7 @@ impl Components {
         let addresses = Addresses::claim().ok_or(Error::Full(addresses::MOST))?;
         let state = StateDir::new("cluster")?;
         let cgroups = Cgroups::create(&own_name(&addresses))?;
-        let (count, tell) = (config.nodes.count(), config.tell);
+        let (count, progress) = (config.nodes.count(), config.progress);
         let api_config = api_server(&addresses, count);
         let api_config = if config.audit { api_config.audit() } else { api_config };
         let bridge = Bridge::create(&addresses, &state).await?;
@@ -64,12 +64,12 @@ impl Components {
             let booted = try_join_all((0..count).map(|number| Node::boot(number, &site)));
             let (files, nodes) = try_join(archived, booted).await?;
             try_join_all(files.iter().map(|file| import(file, &nodes))).await?;
-            tell("the nodes are booted and have their images");
+            progress("the nodes are booted and have their images");
             Ok::<_, Error>(nodes)
         };
         let serving = async {
             let api = api_config.start().await?;
-            tell("the API server is ready");
+            progress("the API server is ready");
             Ok(api)
         };
         let (mut nodes, api) = try_join(booting, serving).await?;
@@ -81,7 +81,7 @@ impl Components {
         let scheduler = start_scheduler(&api, &state)?;
         try_join(start_controllers(&api, &state), async { Ok(api.apply(&dns).await?) }).await?;
         let balancer = start_balancer(&api, &addresses, &nodes).await?;
-        until_usable(&api, &nodes, tell).await?;
+        until_usable(&api, &nodes, progress).await?;
         Ok(Components {
             _balancer: balancer,
             _scheduler: scheduler,
@@ -199,12 +199,12 @@ async fn import(archive: &Path, nodes: &[Node]) -> Result<(), Error> {
 }
 
 /// Waits until pods can be made and run, and find each other by name.
-async fn until_usable(api: &ApiServer, nodes: &[Node], tell: fn(&str)) -> Result<(), Error> {
+async fn until_usable(api: &ApiServer, nodes: &[Node], progress: fn(&str)) -> Result<(), Error> {
     let client = api.client()?;
     let nodes = async {
         let objects = Api::<NodeObject>::all(client.clone());
         try_join_all(nodes.iter().map(|node| wait::settled(objects.clone(), node.name(), START))).await?;
-        tell("the nodes are ready");
+        progress("the nodes are ready");
         Ok(())
     };
     let account = wait::account(&client, "default", START);

@@ -32,12 +32,12 @@ pub struct Config {
     pub(super) nodes: Nodes,
     pub(super) images: Vec<Image>,
     pub(super) audit: bool,
-    pub(super) tell: fn(&str),
+    pub(super) progress: fn(&str),
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { nodes: Nodes::default(), images: Vec::new(), audit: false, tell: |_| {} }
+        Config { nodes: Nodes::default(), images: Vec::new(), audit: false, progress: |_| {} }
     }
 }
 
@@ -61,9 +61,9 @@ impl Config {
         self
     }
 
-    /// Whom to tell how far it is: for people who wait.
-    pub fn tell(mut self, tell: fn(&str)) -> Config {
-        self.tell = tell;
+    /// What is called with each step of the start: for people who wait.
+    pub fn progress(mut self, progress: fn(&str)) -> Config {
+        self.progress = progress;
         self
     }
 

@@ -86,14 +86,14 @@ impl Remote {
         let empty = Usage { cpu: Duration::ZERO, rss: 0, peak: 0, encodes: 0 };
         let mut remote =
             Self { child, stdin, stdout, address: line.trim().parse().unwrap(), empty, answers: 0, unread: 0 };
-        remote.tell("fill", size);
+        remote.send("fill", size);
         thread::sleep(Duration::from_millis(200));
         remote.empty = remote.usage();
         remote
     }
 
     /// Tells it something and waits for the answer.
-    fn tell(&mut self, verb: &str, number: usize) -> String {
+    fn send(&mut self, verb: &str, number: usize) -> String {
         self.say(verb, number);
         let mut line = String::new();
         for _ in 0..std::mem::take(&mut self.unread) {
@@ -116,11 +116,11 @@ impl Remote {
     /// Waits until so many more responses were answered.
     pub fn settle(&mut self, answers: usize) {
         self.answers += answers;
-        self.tell("answers", self.answers);
+        self.send("answers", self.answers);
     }
 
     pub fn usage(&mut self) -> Usage {
-        let encodes = self.tell("encodes", 0).parse().unwrap();
+        let encodes = self.send("encodes", 0).parse().unwrap();
         let proc = format!("/proc/{}", self.child.id());
         let mut cpu = Duration::ZERO;
         for task in fs::read_dir(format!("{proc}/task")).unwrap() {

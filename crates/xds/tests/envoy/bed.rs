@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use xds::{Batch, Changes, Config, Fleet, Kind, Resource, Security, Server, TlsFiles};
 
 /// Long enough for a busy machine, short enough to notice.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One replica of the server, on threads of its own so that it can be killed with all its connections.
 pub struct Replica {
@@ -90,7 +90,7 @@ impl Replica {
                 None => Err("no client".to_owned()),
             }
         };
-        eventually("a client in step", PATIENCE, look).await.unwrap();
+        eventually("a client in step", TIMEOUT, look).await.unwrap();
     }
 
     /// Waits until a client of the shared fleet has a resource as it is published.
@@ -101,7 +101,7 @@ impl Replica {
             let have = acks.resource_acks(kind, name, version).have;
             if have.is_empty() { Err(format!("{kind} {name} is not there")) } else { Ok(()) }
         };
-        eventually("a resource to be taken", PATIENCE, look).await.unwrap();
+        eventually("a resource to be taken", TIMEOUT, look).await.unwrap();
     }
 
     /// Bytes of responses sent so far, by type.
@@ -120,7 +120,7 @@ impl Replica {
     /// Ends it as a rollout does.
     pub async fn stop(mut self) {
         drop(self.stop.take());
-        testbed::within("the server to stop", PATIENCE, &mut self.stopped).await.unwrap().unwrap();
+        testbed::within("the server to stop", TIMEOUT, &mut self.stopped).await.unwrap().unwrap();
     }
 
     /// Ends it as a crash does.
@@ -134,7 +134,7 @@ impl Drop for Replica {
         // All tasks end where they are, and their sockets with them. That is waited for, on a thread that may wait: the next
         // replica wants the same address.
         if let Some(runtime) = self.runtime.take() {
-            let ended = std::thread::spawn(move || runtime.shutdown_timeout(PATIENCE)).join();
+            let ended = std::thread::spawn(move || runtime.shutdown_timeout(TIMEOUT)).join();
             ended.expect("a runtime shuts down without a panic");
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use testbed::{Backend, Client, Load, Net, eventually};
 
-use crate::bed::{PATIENCE, Replica, Secrets, address, launch};
+use crate::bed::{Replica, Secrets, TIMEOUT, address, launch};
 use crate::world::{cluster, endpoints, hosts, listener, routes, serving};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,7 +25,7 @@ async fn it_boots_serves_and_takes_changes() {
         "b" => Ok(()),
         other => Err(other.to_owned()),
     };
-    eventually("the host to move", PATIENCE, moved).await.unwrap();
+    eventually("the host to move", TIMEOUT, moved).await.unwrap();
     assert_eq!(Client::new(at).host(&hosts[4]).get("/").await.unwrap().echo().name, "a");
 }
 
@@ -77,7 +77,7 @@ async fn survives(end: impl AsyncFnOnce(Replica)) {
         200 => Ok(()),
         other => Err(other),
     };
-    eventually("the new host to be served", PATIENCE, served).await.unwrap();
+    eventually("the new host to be served", TIMEOUT, served).await.unwrap();
     let report = load.stop().await;
     println!("{report}");
     report.assert_nothing_lost();
@@ -100,14 +100,14 @@ async fn an_envoy_that_is_there_first_waits_for_its_server() {
     let server = address();
     let at = Net::here().unwrap().socket(80);
     let envoy = launch(server, Some(secrets.envoy_files()), None).await;
-    envoy.expect_stat("cluster.sesame.upstream_cx_connect_fail", PATIENCE, |failed| failed >= 4).await.unwrap();
+    envoy.expect_stat("cluster.sesame.upstream_cx_connect_fail", TIMEOUT, |failed| failed >= 4).await.unwrap();
     let ready = envoy.admin().get("/ready").await.unwrap_err().to_string();
     assert!(ready.contains("INITIALIZING"), "{ready}");
 
     // The server is there, but does not know its world yet.
     let replica = Replica::start(server, Some(secrets.server_files()));
     let start = Instant::now();
-    envoy.expect_stat("control_plane.connected_state", PATIENCE, |state| state == 1).await.unwrap();
+    envoy.expect_stat("control_plane.connected_state", TIMEOUT, |state| state == 1).await.unwrap();
     println!("connected {:?} after the server was there", start.elapsed());
     assert!(envoy.admin().get("/ready").await.is_err(), "an Envoy without its configuration must not be ready");
 
@@ -132,5 +132,5 @@ async fn an_empty_world_makes_an_envoy_ready() {
     let backend = Backend::start("a").await.unwrap();
     replica.publish(vec![cluster("a"), endpoints("a", backend.http()), routes(["a"]), listener(at)]);
     let served = async || Client::new(at).host("a").get("/").await.map_err(|failure| failure.to_string());
-    eventually("the first listener", PATIENCE, served).await.unwrap();
+    eventually("the first listener", TIMEOUT, served).await.unwrap();
 }

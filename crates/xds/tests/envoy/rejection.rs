@@ -10,7 +10,7 @@ use envoy_api::google::protobuf;
 use testbed::{Backend, Client, Envoy, Net};
 use xds::{Event, Kind, Rejection, Resource};
 
-use crate::bed::{PATIENCE, Replica, address, launch};
+use crate::bed::{Replica, TIMEOUT, address, launch};
 use crate::world::{cluster, cluster_with, endpoints, hosts, listener, routes, serving, socket};
 
 const MANY: usize = 1000;
@@ -45,7 +45,7 @@ async fn publish_with(bad: Vec<Resource>) -> (Rejection, Replica, Envoy, SocketA
             }
         }
     };
-    let rejection = testbed::within("the rejection", PATIENCE, refused).await.unwrap();
+    let rejection = testbed::within("the rejection", TIMEOUT, refused).await.unwrap();
     println!("refused after {:?}: {}", start.elapsed(), rejection.text);
 
     for host in &hosts {
@@ -53,7 +53,7 @@ async fn publish_with(bad: Vec<Resource>) -> (Rejection, Replica, Envoy, SocketA
             200 => Ok(()),
             other => Err(other),
         };
-        testbed::eventually(format!("{host} to be served"), PATIENCE, served).await.unwrap();
+        testbed::eventually(format!("{host} to be served"), TIMEOUT, served).await.unwrap();
     }
     println!("all {MANY} served after {:?}", start.elapsed());
 
@@ -61,7 +61,7 @@ async fn publish_with(bad: Vec<Resource>) -> (Rejection, Replica, Envoy, SocketA
     let tries = rejected(&envoy, rejection.kind).await;
     assert!(tries <= 12, "{tries} responses were refused: more than a search by halves takes");
     replica.publish(vec![cluster("later"), endpoints("later", backend.http())]);
-    envoy.expect_stat("cluster_manager.active_clusters", PATIENCE, |count| count == ALL + 1).await.unwrap();
+    envoy.expect_stat("cluster_manager.active_clusters", TIMEOUT, |count| count == ALL + 1).await.unwrap();
     assert_eq!(rejected(&envoy, rejection.kind).await, tries, "what was refused was sent again");
     (rejection, replica, envoy, at)
 }
@@ -88,7 +88,7 @@ async fn a_cluster_that_cannot_be_made_hurts_only_itself() {
 
     // Mended, it is taken.
     replica.publish(vec![cluster("bad")]);
-    envoy.expect_stat("cluster_manager.active_clusters", PATIENCE, |count| count == ALL + 2).await.unwrap();
+    envoy.expect_stat("cluster_manager.active_clusters", TIMEOUT, |count| count == ALL + 2).await.unwrap();
     replica.in_step().await;
 }
 

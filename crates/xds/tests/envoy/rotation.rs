@@ -1,12 +1,13 @@
 //! Certificates of both sides: renewed while requests and the stream go on, down to the CA, and made by others.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use testbed::certs::{Ca, KeyType, Leaf};
 use testbed::{Backend, Client, Envoy, Load, Net, eventually};
 use xds::TlsFiles;
 
-use crate::bed::{PATIENCE, Replica, Secrets, address, issue, launch};
+use crate::bed::{Replica, Secrets, TIMEOUT, address, issue, launch};
 use crate::world::{endpoints, hosts, serving};
 
 /// How many connections to its server Envoy has made.
@@ -29,7 +30,7 @@ async fn reloaded(envoy: &Envoy, before: &[String]) {
         now if now != before => Ok(()),
         _ => Err("still the same certificates"),
     };
-    eventually("Envoy to load its certificates", PATIENCE, changed).await.unwrap();
+    eventually("Envoy to load its certificates", TIMEOUT, changed).await.unwrap();
 }
 
 /// Moves a host to the other backend, over whatever connection there is, and waits until it answers from there.
@@ -39,7 +40,7 @@ async fn takes_changes(replica: &Replica, at: std::net::SocketAddr, host: &str, 
         name if name == backend.name() => Ok(()),
         name => Err(name),
     };
-    eventually("the change to be served", PATIENCE, moved).await.unwrap();
+    eventually("the change to be served", TIMEOUT, moved).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +122,7 @@ async fn files_that_certgen_replaced_are_used_by_the_next_connection() {
         now if now.len() == before.len() && now.iter().all(|serial| !before.contains(serial)) => Ok(()),
         now => Err(format!("{now:?}")),
     };
-    eventually("Envoy to load all three files", PATIENCE, all).await.unwrap();
+    eventually("Envoy to load all three files", TIMEOUT, all).await.unwrap();
     let address = replica.address;
     replica.kill();
     let replica = Replica::start(address, Some(server));
@@ -131,29 +132,33 @@ async fn files_that_certgen_replaced_are_used_by_the_next_connection() {
     assert_eq!(state.unwrap(), 1);
 }
 
+/// Writes `text` to a file of its own.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = tempfile::tempdir().unwrap().keep().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// What an Envoy trusts and presents whose certificates somebody else made.
+fn envoy_tls(ca: &Ca, client: &Leaf) -> envoy::bootstrap::Tls {
+    envoy::bootstrap::Tls::Certificate(envoy::bootstrap::CertificateFiles {
+        ca: file("ca.crt", ca.pem()),
+        certificate: file("envoy.crt", client.chain_pem()),
+        key: file("envoy.key", client.key_pem()),
+        resources_dir: None,
+    })
+}
+
 /// A server and an Envoy with certificates that somebody else made.
 async fn made_elsewhere(ca: &Ca, server: &Leaf, client: &Leaf) -> (Replica, Envoy) {
-    let folder = tempfile::tempdir().unwrap().keep();
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    };
-    let trusted = write("ca.crt", ca.pem());
     let files = TlsFiles {
-        ca: trusted.clone(),
-        certificate: write("server.crt", server.chain_pem()),
-        key: write("server.key", server.key_pem()),
+        ca: file("ca.crt", ca.pem()),
+        certificate: file("server.crt", server.chain_pem()),
+        key: file("server.key", server.key_pem()),
     };
-    let tls = envoy::bootstrap::Tls::Certificate(envoy::bootstrap::CertificateFiles {
-        ca: trusted,
-        certificate: write("envoy.crt", client.chain_pem()),
-        key: write("envoy.key", client.key_pem()),
-        resources_dir: None,
-    });
     let replica = Replica::start(address(), Some(files));
     replica.publish(Vec::new());
-    let envoy = launch(replica.address, Some(tls), None).await;
+    let envoy = launch(replica.address, Some(envoy_tls(ca, client)), None).await;
     (replica, envoy)
 }
 
@@ -179,7 +184,8 @@ async fn a_chain_through_an_intermediate_works() {
 async fn a_server_by_another_name_is_not_listened_to() {
     let ca = Ca::new("ca");
     let (server, client) = (ca.leaf("web.example.com").make(), ca.leaf("envoy").make());
-    let (_replica, envoy) = made_elsewhere(&ca, &server, &client).await;
-    envoy.expect_stat("cluster.sesame.ssl.fail_verify_san", PATIENCE, |failed| failed > 2).await.unwrap();
+    let impostor = Backend::named("impostor").tls_for_clients(&server, &ca).start().await.unwrap();
+    let envoy = launch(impostor.https(), Some(envoy_tls(&ca, &client)), None).await;
+    envoy.expect_stat("cluster.sesame.ssl.fail_verify_san", TIMEOUT, |failed| failed > 2).await.unwrap();
     assert!(envoy.admin().get("/ready").await.is_err());
 }

@@ -15,7 +15,7 @@ use testbed::{Client, Net};
 use tokio::sync::broadcast::Receiver;
 use xds::{Event, Kind, Resource};
 
-use crate::bed::{PATIENCE, Replica, address, launch};
+use crate::bed::{Replica, TIMEOUT, address, launch};
 use crate::world::{listener, on_this_stream, routes};
 
 /// A listener that asks for certificates by the server name of each client.
@@ -70,7 +70,7 @@ pub async fn refused(events: &mut Receiver<Event>, name: &str) {
             }
         }
     };
-    let rejection = testbed::within("the rejection", PATIENCE, rejection).await.unwrap();
+    let rejection = testbed::within("the rejection", TIMEOUT, rejection).await.unwrap();
     assert_eq!((rejection.kind, &*rejection.name), (Kind::Secret, name), "{}", rejection.text);
 }
 

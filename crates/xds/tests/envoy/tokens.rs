@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use testbed::{Backend, Client, Net, eventually};
 use xds::{Authenticating, Authenticator, Fleet, TokenError, VerifiedToken};
 
-use crate::bed::{PATIENCE, Replica, Secrets, address, launch};
+use crate::bed::{Replica, Secrets, TIMEOUT, address, launch};
 use crate::world::{hosts, serving};
 
 /// Takes one token, and remembers what it was shown.
@@ -76,11 +76,11 @@ async fn an_envoy_shows_its_token_and_the_next_one_when_it_is_renewed() {
         Some("second") => Ok(()),
         other => Err(format!("{other:?}")),
     };
-    eventually("the renewed token", PATIENCE, connected).await.unwrap();
+    eventually("the renewed token", TIMEOUT, connected).await.unwrap();
     let joined = async || match replica.server.acks(&Fleet::named("team", "a")).unwrap().clients().len() {
         1 => Ok(()),
         clients => Err(clients),
     };
-    eventually("the stream with it", PATIENCE, joined).await.unwrap();
+    eventually("the stream with it", TIMEOUT, joined).await.unwrap();
     assert_eq!(Client::new(at).host(&hosts[1]).get("/").await.unwrap().status.as_u16(), 200, "and it served all along");
 }

@@ -9,7 +9,7 @@ use testbed::xds_client::{Builder, Kind as Ask};
 use testbed::{Backend, Client, Net, XdsClient, eventually};
 use xds::{Fleet, Kind, Resource, TlsFiles};
 
-use crate::bed::{PATIENCE, Replica, Secrets, address, launch};
+use crate::bed::{Replica, Secrets, TIMEOUT, address, launch};
 use crate::world::{hosts, serving};
 
 const UNAUTHENTICATED: u32 = 16;
@@ -169,7 +169,7 @@ async fn an_envoy_serves_its_own_fleet_and_no_other() {
         Some(line) if line.contains("team/b") => Ok(line),
         other => Err(format!("{other:?}")),
     };
-    let line = eventually("the rejection in Envoy's log", PATIENCE, refused).await.unwrap();
+    let line = eventually("the rejection in Envoy's log", TIMEOUT, refused).await.unwrap();
     println!("{line}");
     assert!(liar.admin().get("/ready").await.is_err());
     let few = Duration::from_secs(1);

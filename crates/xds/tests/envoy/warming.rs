@@ -8,7 +8,7 @@ use envoy_api::seconds;
 use testbed::{Backend, Client, Envoy, Net, eventually};
 use xds::Resource;
 
-use crate::bed::{PATIENCE, Replica, address, launch};
+use crate::bed::{Replica, TIMEOUT, address, launch};
 use crate::world::{cluster, cluster_with, endpoints, hosts, routes, serving};
 
 mod cut;
@@ -36,7 +36,7 @@ async fn serve_another(replica: &Replica, at: std::net::SocketAddr, hosts: &mut 
         200 => Ok(()),
         other => Err(other),
     };
-    eventually("the new host to be served", PATIENCE, served).await.unwrap();
+    eventually("the new host to be served", TIMEOUT, served).await.unwrap();
     let took = start.elapsed();
     println!("{host} served after {took:?}");
     assert!(took < Duration::from_secs(1), "served only after {took:?}");
@@ -58,7 +58,7 @@ async fn nobody_waits_for_a_cluster_that_never_becomes_healthy() {
 
     let silent = blackhole(silent).await;
     replica.publish(vec![never_healthy("sick"), endpoints("sick", silent.address)]);
-    envoy.expect_stat("cluster_manager.warming_clusters", PATIENCE, |count| count == 1).await.unwrap();
+    envoy.expect_stat("cluster_manager.warming_clusters", TIMEOUT, |count| count == 1).await.unwrap();
     for _ in 0..3 {
         serve_another(&replica, at, &mut hosts, &backend).await;
     }
@@ -121,6 +121,6 @@ async fn warmed(envoy: &Envoy) -> Duration {
         let warming = envoy.resources("dynamic_warming_clusters").await.map_err(|error| error.to_string())?;
         if warming.is_empty() { Ok(()) } else { Err(format!("{} clusters warm", warming.len())) }
     };
-    eventually("no cluster to warm", PATIENCE, none).await.unwrap();
+    eventually("no cluster to warm", TIMEOUT, none).await.unwrap();
     start.elapsed()
 }

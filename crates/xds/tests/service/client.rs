@@ -22,7 +22,7 @@ use tonic_prost::ProstCodec;
 use xds::{Batch, Changes, Config, FLEET_METADATA, Fleet, Kind, Resource, Security, Server};
 
 /// Long enough for a busy machine, short enough to notice.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub const DELTA_ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 pub const SOTW_ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
@@ -109,7 +109,7 @@ impl Running {
 
 /// Waits for something that must come.
 pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    time::timeout(TIMEOUT, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }
 
 /// A node that says its fleet.

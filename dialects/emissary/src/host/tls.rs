@@ -57,7 +57,7 @@ pub(crate) fn shown(
         (Some(own), Some(other)) if own != other => {
             let why =
                 format!("Secret info mismatch between Host {} ({own}) and its TLSContext ({other})", object.meta.name);
-            problems.tell(Problem::new(Code::EmissaryHostTls, "tlsSecret", why));
+            problems.add(Problem::new(Code::EmissaryHostTls, "tlsSecret", why));
             return shown;
         }
         (Some(id), _) | (None, Some(id)) => id,
@@ -146,6 +146,6 @@ fn context(
     };
     found.map(Some).map_err(|why| {
         let why = format!("Host {}: {why}", object.meta.name);
-        problems.tell(Problem::new(Code::EmissaryHostTls, "tlsContext", why));
+        problems.add(Problem::new(Code::EmissaryHostTls, "tlsContext", why));
     })
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const MOST_CONTEXT: usize = 8 * 1024;
 
 /// Where the Module would keep requests away and cannot, no Mapping is served, be it a redirect.
-pub(super) fn tell_closed(work: &mut Work<'_, '_, impl EmissaryView>) {
+pub(super) fn report_closed(work: &mut Work<'_, '_, impl EmissaryView>) {
     if let Some(closed) = &work.defaults.closed {
         let why = format!("`{}` of {} keeps requests away: {}; all answer 503", closed.key, closed.module, closed.why);
         work.problems.refuse(Problem::new(Code::EmissaryNotServed, "service", why));
@@ -46,7 +46,7 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Authori
     }
     if !service.is_usable {
         let why = format!("{} cannot be used, as its events say; requests answer 503", service.object);
-        work.problems.tell(Problem::new(Code::MappingClosed, "bypass_auth", why));
+        work.problems.add(Problem::new(Code::MappingClosed, "bypass_auth", why));
     }
     let context: AuthContext = written.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let bytes: usize = context.iter().map(|(key, value)| key.len() + value.len()).sum();

@@ -245,7 +245,7 @@ fn default_headers(defaults: Option<&Defaults>, problems: &mut Problems<'_>) -> 
     let [first, second] = at("add_response_headers");
     let added = headers::added(problems, &first, &own.add_response_headers)
         .or_else(|| headers::added(problems, &second, &all.add_response_headers));
-    added.iter().for_each(|added| headers::tell_request_values(problems, &second, added));
+    added.iter().for_each(|added| headers::report_request_values(problems, &second, added));
     let [first, second] = at("remove_response_headers");
     let removed = headers::removed(problems, &first, &own.remove_response_headers)
         .or_else(|| headers::removed(problems, &second, &all.remove_response_headers));

@@ -14,7 +14,7 @@ use model::{
     header::{HeaderFormat, only_request_header},
     route::{
         Cors, HeaderChanges, Policy, StringMatch,
-        cors::{HeaderToken, Origin},
+        cors::{AllowedOrigin, HeaderToken},
     },
     timeout::LONGEST,
 };
@@ -37,7 +37,7 @@ pub(super) fn policy(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Polic
     let added = self::added(work.problems, "add_response_headers", &spec.add_response_headers);
     let removed = self::removed(work.problems, "remove_response_headers", &spec.remove_response_headers);
     change(&mut response_headers, &defaults.response_headers, added, removed);
-    tell_request_values(work.problems, "add_response_headers", &response_headers);
+    report_request_values(work.problems, "add_response_headers", &response_headers);
     let cors = match work.problems.optional("cors", written) {
         None => defaults.cors.clone(),
         Some(written) => Some(Arc::new(cors(work.problems, written)?)),
@@ -54,7 +54,7 @@ pub(super) fn policy(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Polic
 }
 
 /// Values of request headers in responses are empty there.
-pub(crate) fn tell_request_values(problems: &mut Problems<'_>, field: &str, changes: &HeaderChanges) {
+pub(crate) fn report_request_values(problems: &mut Problems<'_>, field: &str, changes: &HeaderChanges) {
     for (name, value) in changes.set.iter().chain(&changes.add) {
         if let Some(header) = only_request_header(value.as_str()) {
             let why = format!("{name} has a value of the request header {header}, which responses do not have");
@@ -160,11 +160,11 @@ pub(crate) fn cors(problems: &mut Problems<'_>, written: &Written) -> Option<Cor
         return None;
     }
     let origins = written.origins.iter().map(|text| match &**text {
-        "*" => Ok(Origin::Any),
+        "*" => Ok(AllowedOrigin::Any),
         text if text.is_empty() || text.bytes().any(|b| b <= 0x20 || b == 0x7f) => {
             Err(no("origins", format!("`{}` is not an origin", text.escape_debug())))
         }
-        text => Ok(Origin::Matching(StringMatch::Exact(text.into()))),
+        text => Ok(AllowedOrigin::Matching(StringMatch::Exact(text.into()))),
     });
     let origins = origins.collect::<Result<Vec<_>, _>>();
     let tokens = |name: &str, list: &[Box<str>]| {

@@ -26,7 +26,7 @@ const LONGEST_SERVICE: usize = 1024;
 pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>, is_grpc: bool) -> Option<HealthCheck> {
     let checks = &work.object.spec.health_checks;
     for fault in checks.faults() {
-        work.problems.tell(Problem::new(Code::MappingPolicy, "health_checks", fault.to_string()));
+        work.problems.add(Problem::new(Code::MappingPolicy, "health_checks", fault.to_string()));
     }
     let mut found = None;
     for (index, written) in checks.good() {
@@ -34,10 +34,10 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>, is_grpc: bool) ->
         match one(&field, written, is_grpc) {
             Ok(_) if found.is_some() => {
                 let why = "a proxy makes one health check of a service: this one is not made";
-                work.problems.tell(Problem::new(Code::MappingPolicy, &field, why));
+                work.problems.add(Problem::new(Code::MappingPolicy, &field, why));
             }
             Ok(check) => found = Some(check),
-            Err(problem) => work.problems.tell(problem),
+            Err(problem) => work.problems.add(problem),
         }
     }
     found

@@ -5,7 +5,7 @@ use kinds::emissary::mapping::MappingSpec;
 use model::Code;
 
 /// Tells them.
-pub(super) fn tell(spec: &MappingSpec, problems: &mut Problems<'_>) {
+pub(super) fn report(spec: &MappingSpec, problems: &mut Problems<'_>) {
     let dead = [("docs", &spec.docs), ("modules", &spec.modules), ("envoy_override", &spec.envoy_override)];
     for (field, value) in dead {
         if problems.optional(field, value).is_some() {

@@ -134,7 +134,7 @@ pub(super) fn target(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Targe
     match locate(&written, is_tls, resolver?, &namespace, work.view) {
         Ok(backend) => Some(Target { backend, name: written.host, is_tls, context }),
         Err(no) => {
-            no.tell("service", Code::MappingService, work.problems);
+            no.report("service", Code::MappingService, work.problems);
             None
         }
     }
@@ -150,7 +150,7 @@ pub(crate) enum NotLocated {
 
 impl NotLocated {
     /// Tells it on a field.
-    pub(crate) fn tell(self, field: &str, code: Code, problems: &mut Problems<'_>) {
+    pub(crate) fn report(self, field: &str, code: Code, problems: &mut Problems<'_>) {
         match self {
             NotLocated::Invalid(why) => problems.refuse(Problem::new(code, field, why)),
             NotLocated::Rejected(no) => problems.rejected(field, &no),

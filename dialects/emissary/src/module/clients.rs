@@ -45,7 +45,7 @@ pub fn read(written: &ModuleSettings, problems: &mut Problems<'_>) -> ClientDefa
     };
     if let Some(ForwardClientCert::Unknown(word)) = word {
         let why = format!("`{}` is not known: SANITIZE is in effect", word.escape_debug());
-        problems.tell(Problem::new(Code::ModuleValue, "forward_client_cert_details", why));
+        problems.add(Problem::new(Code::ModuleValue, "forward_client_cert_details", why));
     }
     let defaults = problems.optional("defaults", &written.defaults);
     let namespacing = defaults.and_then(|defaults| {

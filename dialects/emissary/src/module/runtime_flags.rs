@@ -39,7 +39,7 @@ pub fn read(
         };
         if settings.runtime_keys.contains(&**name) {
             let why = format!("the operator has set `{name}`");
-            problems.tell(Problem::new(Code::EmissaryListenerSettings, KEY, why));
+            problems.add(Problem::new(Code::EmissaryListenerSettings, KEY, why));
         } else if is_good {
             values.insert(name.as_str().into(), value.to_string().into());
         } else if number.is_some() || name == FLAG {

@@ -49,11 +49,11 @@ pub fn read(module: &ObjectRef, written: &ModuleSettings, settings: &Settings) -
 }
 
 /// Tells what is not run.
-pub fn tell(module: &ObjectRef, written: &ModuleSettings, settings: &Settings, problems: &mut Problems<'_>) {
+pub fn report(module: &ObjectRef, written: &ModuleSettings, settings: &Settings, problems: &mut Problems<'_>) {
     let why = match read(module, written, settings) {
         Read::None | Read::Run(_) => return,
         Read::Ignored => "scripts are not run".to_owned(),
         Read::Refused(why) => format!("{why}; all Mappings answer 503"),
     };
-    problems.tell(Problem::new(Code::EmissaryNotServed, KEY, why));
+    problems.add(Problem::new(Code::EmissaryNotServed, KEY, why));
 }

@@ -8,10 +8,10 @@ use kinds::{
 use model::Code;
 
 /// Tells them.
-pub fn tell(written: &ModuleSettings, problems: &mut Problems<'_>) {
+pub fn report(written: &ModuleSettings, problems: &mut Problems<'_>) {
     let mut elsewhere = |key: &str, is_written: bool, why: &str| {
         if is_written {
-            problems.tell(Problem::new(Code::EmissaryDeadKey, key, why));
+            problems.add(Problem::new(Code::EmissaryDeadKey, key, why));
         }
     };
     elsewhere("admin_port", is_set(&written.admin_port), "the port of Envoy's admin pages is a setting of Sesame");

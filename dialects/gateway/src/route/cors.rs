@@ -6,7 +6,7 @@ use model::{
     Code, FieldPath, Regex,
     route::{
         Cors, StringMatch,
-        cors::{HeaderToken, Origin},
+        cors::{AllowedOrigin, HeaderToken},
     },
 };
 use std::time::Duration;
@@ -48,9 +48,9 @@ pub(crate) fn policy(written: &filter::Cors, field: &FieldPath, wrong: &mut Wron
 }
 
 /// `*`, an origin, or one whose host begins with a wildcard that stands for any number of labels.
-fn origin(text: &str) -> Result<Origin, String> {
+fn origin(text: &str) -> Result<AllowedOrigin, String> {
     if text == "*" {
-        return Ok(Origin::Any);
+        return Ok(AllowedOrigin::Any);
     }
     let wrong = || format!("`{}` is not `*` or scheme://host[:port]", text.escape_debug());
     let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
@@ -61,10 +61,10 @@ fn origin(text: &str) -> Result<Origin, String> {
         Some(below) if is_plain(below) => {
             let pattern = format!("{}://[^/]+\\.{}", Regex::literal(scheme), Regex::literal(below));
             Regex::parse(&format!("(?i){pattern}"))
-                .map(|regex| Origin::Matching(StringMatch::Regex(regex)))
+                .map(|regex| AllowedOrigin::Matching(StringMatch::Regex(regex)))
                 .map_err(|error| error.to_string())
         }
-        None if is_plain(rest) => Ok(Origin::Matching(StringMatch::Exact(text.into()))),
+        None if is_plain(rest) => Ok(AllowedOrigin::Matching(StringMatch::Exact(text.into()))),
         _ => Err(wrong()),
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     HttpProxyView, Rejection, Work,
-    route::{Place, optional},
+    route::{FieldContext, optional},
 };
 use kinds::{
     Checked,
@@ -27,7 +27,7 @@ enum Direction {
 /// The changes that a route makes, and what the backend sees as the host.
 pub(super) fn route(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     route: &Route,
 ) -> Result<(Policy, Option<HostRewrite>), Rejection> {
     let own = [("CONTOUR_NAMESPACE", &*place.object.meta.namespace)];
@@ -45,7 +45,7 @@ pub(super) fn route(
 /// The changes on the way to a service and back, and what it sees as the host.
 pub(super) fn service(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     service: &Service,
 ) -> Result<(HeaderChanges, HeaderChanges, Option<HostRewrite>), Rejection> {
     let port = service.port.to_string();

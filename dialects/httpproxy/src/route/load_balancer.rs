@@ -2,7 +2,7 @@
 
 use crate::{
     Rejection, Work,
-    route::{Place, optional},
+    route::{FieldContext, optional},
 };
 use kinds::{
     Checked,
@@ -20,7 +20,7 @@ const COOKIE: &str = "X-Contour-Session-Affinity";
 /// Reads the policy. What is not known, or has nothing to hash, is in turn, as Contour has it, and told.
 pub(crate) fn policy<V>(
     work: &mut Work<'_, V>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     policy: &Checked<Option<Box<LoadBalancerPolicy>>>,
 ) -> Result<(LoadBalancing, Vec<Hash>), Rejection> {
     let Some(policy) = optional(policy)? else { return Ok(Default::default()) };

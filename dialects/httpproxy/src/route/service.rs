@@ -5,7 +5,7 @@
 
 use crate::{
     HttpProxyView, Rejection, Work,
-    route::{Place, cookies, headers, optional},
+    route::{FieldContext, cookies, headers, optional},
     tls::secret_id,
 };
 use kinds::http_proxy::{Route, Service, service::UpstreamValidation};
@@ -42,7 +42,7 @@ pub(super) struct Backends {
 /// All of them; an error where the route as a whole cannot be used.
 pub(super) fn backends(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     route: &Route,
     way: UpstreamOptions,
 ) -> Result<Backends, Vec<Rejection>> {
@@ -55,7 +55,7 @@ pub(super) fn backends(
     let count = route.services.good().filter(|(_, service)| !service.mirror).count();
     for (index, service) in route.services.good() {
         let field = place.field.field("services").index(index);
-        let here = Place { object: place.object, subject: place.subject, field };
+        let here = FieldContext { object: place.object, subject: place.subject, field };
         let weight = u64::try_from(service.weight.unwrap_or_default()).unwrap_or_else(|_| {
             nos.push(Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "must be at least 0"));
             0
@@ -116,7 +116,7 @@ pub(crate) struct Found {
 /// One backend, or what is in its way.
 pub(crate) fn backend(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     service: &Service,
     way: &UpstreamOptions,
 ) -> Result<Found, Rejection> {
@@ -190,7 +190,7 @@ pub(crate) fn backend(
 /// The port at which endpoints are probed; one that nobody probes is told.
 fn health_port(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     service: &Service,
     way: &UpstreamOptions,
 ) -> Result<Option<u16>, Rejection> {
@@ -216,7 +216,11 @@ fn health_port(
 }
 
 /// How new endpoints are eased in: not at all, where the time for it is zero.
-fn slow_start(place: &Place<'_>, service: &Service, balance: LoadBalancing) -> Result<Option<SlowStart>, Rejection> {
+fn slow_start(
+    place: &FieldContext<'_>,
+    service: &Service,
+    balance: LoadBalancing,
+) -> Result<Option<SlowStart>, Rejection> {
     let Some(policy) = optional(&service.slow_start_policy)? else { return Ok(None) };
     let field = place.field.field("slowStartPolicy");
     let no = |name: &str, why: String| Rejection::new(Code::ProxySlowStart, field.field(name), why);
@@ -243,7 +247,7 @@ const MOST_SUBJECTS: usize = 8;
 /// Reads the policy. Without TLS there is nobody to trust or not: that is told.
 fn validation(
     work: &mut Work<'_, impl HttpProxyView>,
-    place: &Place<'_>,
+    place: &FieldContext<'_>,
     service: &Service,
     spoken: Protocol,
 ) -> Result<Option<Validation>, Rejection> {

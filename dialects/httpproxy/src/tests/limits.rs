@@ -22,7 +22,7 @@ fn numbered(number: usize) -> Value {
 }
 
 /// The verdicts about an object, as text.
-fn told(translation: &Translation, name: &str) -> Vec<String> {
+fn reported(translation: &Translation, name: &str) -> Vec<String> {
     let about = translation.verdicts.iter().filter(|verdict| *verdict.origin.object.name == *name);
     about.map(|verdict| format!("{} {}: {}", verdict.code, verdict.origin.field, verdict.message)).collect()
 }
@@ -54,14 +54,14 @@ fn seven_hundred_includes_of_seven_hundred_routes_come_to_an_end() {
     let left_out = translation.routes.iter().filter(|piece| piece.route.precedence.implied).count();
     assert_eq!(left_out, 700);
     assert_eq!(
-        told(&translation, "root"),
+        reported(&translation, "root"),
         [
             "SES5080 spec: it unfolds into more than 10000 routes: 1 of the HTTPProxies that it includes are served in part, \
           each include with an equal share"
         ]
     );
     assert_eq!(
-        told(&translation, "child"),
+        reported(&translation, "child"),
         [
             "SES5080 spec.routes[14]: omitted from here on: HTTPProxy a/root with its includes has more than 10000 routes"
         ]
@@ -78,9 +78,9 @@ fn a_greedy_child_takes_nothing_from_its_siblings() {
         .with("modest", json!({ "routes": numbered(40) }));
     let translation = world.translation("root");
     assert_eq!(served(&translation, "modest"), 40);
-    assert!(told(&translation, "modest").is_empty());
+    assert!(reported(&translation, "modest").is_empty());
     assert!(served(&translation, "greedy") + served(&translation, "more") <= ROUTES / 2);
-    assert_eq!(told(&translation, "more").len(), 1);
+    assert_eq!(reported(&translation, "more").len(), 1);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn a_root_keeps_its_own_routes_and_the_first_of_them() {
     let mut world = World::default().with("root", spec).with("child", json!({ "routes": numbered(3) }));
     let translation = world.translation("root");
     assert_eq!((served(&translation, "root"), served(&translation, "child")), (ROUTES, 0));
-    assert!(told(&translation, "root").iter().any(|text| text.starts_with("SES5080 spec.routes[10000]: ")));
-    assert!(told(&translation, "child")[0].starts_with("SES5080 spec.routes[0]: "));
+    assert!(reported(&translation, "root").iter().any(|text| text.starts_with("SES5080 spec.routes[10000]: ")));
+    assert!(reported(&translation, "child")[0].starts_with("SES5080 spec.routes[0]: "));
 }
 
 #[test]
@@ -125,7 +125,11 @@ fn conditions_that_are_handed_down_are_counted_at_each_level() {
         world = world.with(&format!("c{n}"), json!({ "includes": next }));
     }
     let translation = world.with(&format!("c{depth}"), json!({ "routes": routes() })).translation("root");
-    assert!(told(&translation, "root")[0].contains("more than 50000 conditions"), "{:?}", told(&translation, "root"));
+    assert!(
+        reported(&translation, "root")[0].contains("more than 50000 conditions"),
+        "{:?}",
+        reported(&translation, "root")
+    );
     let conditions: usize = translation.routes.iter().map(|piece| piece.route.conditions.count()).sum();
     assert!(conditions <= CONDITIONS);
 }
@@ -139,7 +143,7 @@ fn what_every_route_inherits_from_the_host_is_counted_for_each() {
         json!({ "virtualhost": { "fqdn": "a.example.com", "ipAllowPolicy": ranges }, "routes": numbered(1000) }),
     );
     let translation = world.translation("root");
-    let (served, told) = (served(&translation, "root"), told(&translation, "root"));
+    let (served, told) = (served(&translation, "root"), reported(&translation, "root"));
     assert!((50..200).contains(&served), "{served}");
     assert!(told.iter().any(|text| text.contains("bytes of text")), "{told:?}");
 }
@@ -153,7 +157,11 @@ fn an_object_that_is_read_again_and_again_is_counted_though_nothing_comes_of_it(
         World::default().with("root", root(times(2000, "child"))).with("child", json!({ "routes": [route] }));
     let translation = world.translation("root");
     assert!(served(&translation, "child") < 1000);
-    assert!(told(&translation, "root")[0].contains("included more than once"), "{:?}", told(&translation, "root"));
+    assert!(
+        reported(&translation, "root")[0].contains("included more than once"),
+        "{:?}",
+        reported(&translation, "root")
+    );
 }
 
 #[test]
@@ -163,7 +171,7 @@ fn what_goes_wrong_at_every_turn_is_told_so_many_times() {
         .collect();
     let mut world = World::default().with("root", root(times(5, "child"))).with("child", json!({ "routes": bad }));
     let translation = world.translation("root");
-    let told = told(&translation, "child");
+    let told = reported(&translation, "child");
     assert_eq!(told.iter().filter(|text| text.starts_with("SES5050")).count(), verdict_list::MOST);
     assert_eq!(told.iter().filter(|text| text.starts_with("SES7010")).count(), 1);
     assert_eq!((told.len(), translation.verdicts.len()), (verdict_list::MOST + 1, verdict_list::MOST + 1));

@@ -28,7 +28,7 @@ const NAME: (&str, &str) = (".ssl.certificate.", ".expiration_unix_time_seconds"
 /// What the name of a CA begins with that is in the bootstrap itself.
 const INLINE_CA: &str = "unnamed_ca_cert_";
 /// How long a proxy may take, how many are asked at once, and how large an answer may be.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 const AT_ONCE: usize = 32;
 const LARGEST: usize = 64 << 10;
 /// How many names are listed of those that have the same.
@@ -87,7 +87,7 @@ async fn expiries(address: SocketAddr) -> Result<Expiries> {
         let body = body.map_err(|error| anyhow::anyhow!("the answer is cut off: {error}"))?.to_bytes();
         Ok(read(&String::from_utf8_lossy(&body)))
     };
-    tokio::time::timeout(PATIENCE, asking).await.with_context(|| format!("no answer in {PATIENCE:?}"))?
+    tokio::time::timeout(TIMEOUT, asking).await.with_context(|| format!("no answer in {TIMEOUT:?}"))?
 }
 
 /// The certificate and the CA have the names of their secrets; the CA of a proxy with a token has none.

@@ -2,7 +2,7 @@
 
 use super::Follower;
 use crate::{
-    Change, Origin, Problem, Subject, Update,
+    Change, ChangeSource, Problem, Subject, Update,
     cluster::{
         known::Names,
         target::Content,
@@ -63,7 +63,7 @@ impl Follower {
                 let problems =
                     faults.map(|fault| Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path));
                 let problems: Vec<_> = problems.collect();
-                update.changes.push(Change { key, object: Some(object), origin: Origin::Cluster });
+                update.changes.push(Change { key, object: Some(object), source: ChangeSource::Cluster });
                 (names, problems)
             }
             Err(error) => {
@@ -93,7 +93,7 @@ impl Follower {
         }
         match self.target.content {
             Content::Whole | Content::Metadata => {
-                update.changes.push(Change { key, object: None, origin: Origin::Cluster })
+                update.changes.push(Change { key, object: None, source: ChangeSource::Cluster })
             }
             Content::Names => self.wants.refresh(&key),
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 const ABSENCE: Duration = Duration::from_secs(20);
 
 /// An Envoy that has one cluster with endpoints and one route to it.
@@ -54,8 +54,8 @@ fn but_not_for_ever() {
     let given = bench.response();
     bench.ack(&given);
     let Step::Idle(Some(wake)) = bench.session.poll(bench.now) else { panic!("a deadline is set") };
-    assert_eq!(wake, bench.now + PATIENCE);
-    bench.wait(PATIENCE);
+    assert_eq!(wake, bench.now + TIMEOUT);
+    bench.wait(TIMEOUT);
     assert_eq!(summary(&bench.response()), "rds r");
 }
 
@@ -271,7 +271,7 @@ fn a_scope_does_not_wait_for_ever_for_routes() {
     let scopes = bench.response();
     bench.ack(&scopes);
     assert!(bench.responses().is_empty());
-    bench.wait(PATIENCE);
+    bench.wait(TIMEOUT);
     assert_eq!(bench.settle(), ["srds x"]);
 }
 

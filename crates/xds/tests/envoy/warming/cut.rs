@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::warmed;
-use crate::bed::{PATIENCE, Replica, address, launch};
+use crate::bed::{Replica, TIMEOUT, address, launch};
 use crate::world::{cluster_with, hosts, serving};
 
 /// A proxy between Envoy and its server that can cut a connection right after a response with clusters has passed.
@@ -100,8 +100,8 @@ async fn heals(next: impl FnOnce(Replica, &[xds::Resource]) -> Replica) {
     between.armed.store(true, Ordering::SeqCst);
     let changed = cluster_with(&hosts[7], |cluster| cluster.connect_timeout = Some(seconds(3)));
     first.publish(vec![changed.clone()]);
-    testbed::within("the cut", PATIENCE, between.cuts.recv()).await.unwrap().unwrap();
-    envoy.expect_stat("cluster_manager.warming_clusters", PATIENCE, |count| count == 1).await.unwrap();
+    testbed::within("the cut", TIMEOUT, between.cuts.recv()).await.unwrap().unwrap();
+    envoy.expect_stat("cluster_manager.warming_clusters", TIMEOUT, |count| count == 1).await.unwrap();
     assert_eq!(Client::new(at).host(&hosts[7]).get("/").await.unwrap().status, 200, "the old cluster serves meanwhile");
 
     world.push(changed);
@@ -110,7 +110,7 @@ async fn heals(next: impl FnOnce(Replica, &[xds::Resource]) -> Replica) {
     let start = Instant::now();
     let acks = next.server.acks(&xds::Fleet::Shared).unwrap();
     let connected = async || if acks.clients().is_empty() { Err("no client") } else { Ok(()) };
-    testbed::eventually("Envoy to reconnect", PATIENCE, connected).await.unwrap();
+    testbed::eventually("Envoy to reconnect", TIMEOUT, connected).await.unwrap();
     println!("reconnected after {:?}", start.elapsed());
     let took = warmed(&envoy).await;
     println!("warm {took:?} after that");

@@ -4,7 +4,7 @@ use super::world::{FINE, World, backend, backends, codes, forward, listener, mes
 use kinds::kind;
 use model::{
     Code, Timeout, Translation,
-    route::{Action, HeaderChanges, HostRewrite, PathRewrite, Redirect, UnavailableAnswer, cors::Origin},
+    route::{Action, HeaderChanges, HostRewrite, PathRewrite, Redirect, UnavailableAnswer, cors::AllowedOrigin},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -284,8 +284,8 @@ fn origins_of_cors_may_have_a_wildcard() {
         "exposeHeaders": ["X-B"], "allowCredentials": true, "maxAge": 60,
     })));
     let origins = found.origins.iter().map(|origin| match origin {
-        Origin::Any => "*",
-        Origin::Matching(text) => text.as_str(),
+        AllowedOrigin::Any => "*",
+        AllowedOrigin::Matching(text) => text.as_str(),
     });
     assert_eq!(origins.collect::<Vec<_>>(), ["https://a.com", "(?i)https://[^/]+\\.b\\.com:8443", "*"]);
     assert_eq!((found.credentials, found.max_age), (true, Some(Duration::from_secs(60))));

@@ -200,7 +200,7 @@ mod tests {
         rate_limit::{Descriptor, DescriptorEntry, GenericKey, RequestHeader, RequestHeaderValueMatch},
     };
 
-    fn told(entry: DescriptorEntry, count: usize) -> Option<String> {
+    fn reported(entry: DescriptorEntry, count: usize) -> Option<String> {
         let descriptors = vec![Descriptor { entries: [entry].into() }; count].into();
         let global = rate_limit::GlobalRateLimit { disabled: false, descriptors };
         default_policy(&global).err().map(|(field, why)| format!("{field}: {why}"))
@@ -213,14 +213,14 @@ mod tests {
             generic_key: Some(GenericKey { key: Some("k".into()), value: long(length) }),
             ..Default::default()
         };
-        assert_eq!(told(key(1023), 8), None);
-        assert_eq!(told(key(1024), 8).as_deref(), Some("descriptors: 8200 bytes of text; the limit is 8192"));
+        assert_eq!(reported(key(1023), 8), None);
+        assert_eq!(reported(key(1024), 8).as_deref(), Some("descriptors: 8200 bytes of text; the limit is 8192"));
         let header = RequestHeader { header_name: "x-a".into(), descriptor_key: long(8190) };
         let header = DescriptorEntry { request_header: Some(header), ..Default::default() };
-        assert_eq!(told(header, 1).as_deref(), Some("descriptors: 8193 bytes of text; the limit is 8192"));
+        assert_eq!(reported(header, 1).as_deref(), Some("descriptors: 8193 bytes of text; the limit is 8192"));
         let condition = HeaderCondition { name: "x-a".into(), exact: Some(long(9000)), ..Default::default() };
         let compared = RequestHeaderValueMatch { headers: [condition].into(), expect_match: None, value: "v".into() };
         let compared = DescriptorEntry { request_header_value_match: Some(compared), ..Default::default() };
-        assert_eq!(told(compared, 1).as_deref(), Some("descriptors: 9004 bytes of text; the limit is 8192"));
+        assert_eq!(reported(compared, 1).as_deref(), Some("descriptors: 9004 bytes of text; the limit is 8192"));
     }
 }

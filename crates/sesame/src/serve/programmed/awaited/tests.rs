@@ -87,7 +87,7 @@ fn a_proxy_that_refuses_is_told_while_it_does() {
 }
 
 /// What was told of each object, in the order of names.
-fn told(awaited: &mut Awaited) -> Vec<(String, ProxyState)> {
+fn reported(awaited: &mut Awaited) -> Vec<(String, ProxyState)> {
     let mut told: Vec<_> = awaited
         .programmed()
         .into_iter()
@@ -109,16 +109,16 @@ fn without_proxies_those_who_wait_are_told_and_after_a_while_everybody() {
     put(&mut awaited, "c", 2, vec![ObjectResource { fleet: gateway, ..own("c", 7) }]);
     done(&mut awaited);
     awaited.set_proxies(&FleetId::Shared, FleetProxies::Absent, published);
-    assert_eq!(told(&mut awaited), [of("b", nobody(false))], "a proxy that comes back soon takes nothing away");
+    assert_eq!(reported(&mut awaited), [of("b", nobody(false))], "a proxy that comes back soon takes nothing away");
     put(&mut awaited, "d", 3, vec![own("d", 7)]);
-    assert_eq!(told(&mut awaited), [of("d", nobody(false))], "one that is new is told at once");
+    assert_eq!(reported(&mut awaited), [of("d", nobody(false))], "one that is new is told at once");
     awaited.questions();
     awaited.set_proxies(&FleetId::Shared, FleetProxies::LongAbsent, published);
-    assert_eq!(told(&mut awaited), ["a", "b", "d"].map(|name| of(name, nobody(true))));
+    assert_eq!(reported(&mut awaited), ["a", "b", "d"].map(|name| of(name, nobody(true))));
     assert_eq!(awaited.questions(), [Question::Ask(FleetId::Shared, scope("a", 7))], "it is asked about again");
     // One comes, and takes its time.
     awaited.set_proxies(&FleetId::Shared, FleetProxies::Present, published);
-    assert_eq!(told(&mut awaited), ["a", "b", "d"].map(|name| of(name, ProxyState::Waiting)));
+    assert_eq!(reported(&mut awaited), ["a", "b", "d"].map(|name| of(name, ProxyState::Waiting)));
     ["a", "b"].iter().for_each(|name| awaited.answer(&FleetId::Shared, &scope(name, 7), ALL));
     assert_eq!(done(&mut awaited), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
 }

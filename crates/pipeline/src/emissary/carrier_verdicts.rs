@@ -79,14 +79,14 @@ pub fn changes(engine: &mut Engine) -> Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>
     }
     told.into_iter()
         .map(|object| {
-            let told = told_on(engine, &object);
+            let told = verdicts_on(engine, &object);
             (object, told)
         })
         .collect()
 }
 
 /// What there is to say on an object: on one in an annotation nothing, for it is said on its carrier.
-fn told_on(engine: &Engine, object: &ObjectRef) -> Option<Arc<Vec<Verdict>>> {
+fn verdicts_on(engine: &Engine, object: &ObjectRef) -> Option<Arc<Vec<Verdict>>> {
     match engine.get::<Owners>(object).map(|owner| &**owner) {
         Some(Owner::Carrier(_)) => None,
         _ => engine.get::<CarrierVerdicts>(object).or_else(|| engine.get::<Verdicts>(object)).cloned(),
