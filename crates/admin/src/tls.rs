@@ -13,7 +13,7 @@ impl Tls {
     pub fn load(files: PemFiles) -> Result<Self, TlsError> {
         let paths = files.paths();
         let read =
-            move || Ok(Arc::new(files.server(&[], Clients::Certificate, &[&TLS13, &TLS12], &["h2", "http/1.1"])?));
+            move || Ok(Arc::new(files.server(None, Clients::Certificate, &[&TLS13, &TLS12], &["h2", "http/1.1"])?));
         Reloaded::load("metrics", paths, read).map(Self)
     }
 

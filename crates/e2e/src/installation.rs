@@ -138,9 +138,11 @@ impl Installation {
     /// Runs a script of the shell with the kubeconfig of the cluster, and these folders before all others in the search path.
     pub async fn shell(&self, script: &str, folders: &[&Path]) -> Result<()> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = folders.iter().map(|folder| folder.to_path_buf()).chain(std::env::split_paths(&path));
+        // A script may change its folder.
+        let folders = folders.iter().map(std::path::absolute).collect::<Result<Vec<_>, _>>()?;
+        let path = std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&path)))?;
         let mut command = tokio::process::Command::new("bash");
-        command.arg("-c").arg(script).env("PATH", std::env::join_paths(folders)?);
+        command.arg("-c").arg(script).env("PATH", path);
         command.env("KUBECONFIG", self.cluster.kubeconfig()).kill_on_drop(true);
         let output = command.output().await.context("running bash")?;
         let stderr = String::from_utf8_lossy(&output.stderr);

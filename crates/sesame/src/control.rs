@@ -107,9 +107,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 /// worked off would keep everybody else from being published.
 const LONGEST_GATHERING: u32 = 10;
 
-/// How many of the things that the first build waits for are named.
-const MOST_AWAITED: usize = 3;
-
 /// Seconds since 1970.
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -409,18 +406,17 @@ impl Control {
         }
     }
 
-    /// What the first build waits for, after everything was listed: the first few, since there may be thousands.
+    /// What the first build waits for, after everything was listed: the first of what may be thousands.
     fn awaited(&self) -> Option<String> {
         if self.is_complete || !self.is_synced {
             return None;
         }
-        let secrets = self.secrets.iter().flat_map(Secrets::awaited).map(ToString::to_string);
-        let mut awaited: Vec<String> = secrets.chain(self.jwks.awaited()).collect();
-        awaited.sort_unstable();
-        let more = awaited.len().saturating_sub(MOST_AWAITED);
-        awaited.truncate(MOST_AWAITED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!awaited.is_empty()).then(|| format!("{}{more}", awaited.join(", ")))
+        let secrets = || self.secrets.iter().flat_map(Secrets::awaited);
+        let first = secrets().min().map(ToString::to_string).or_else(|| self.jwks.awaited().min())?;
+        Some(match secrets().count() + self.jwks.awaited().count() {
+            1 => first,
+            count => format!("{first} and {} more", count - 1),
+        })
     }
 
     /// Takes a large row that was computed. What it was before is freed elsewhere: that takes its time, too.

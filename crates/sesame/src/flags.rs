@@ -94,7 +94,8 @@ pub fn is_called_contour() -> bool {
 
 /// Ends the program over its flags. In a log, as of a pod with a wrong flag in its manifest, that is one line.
 pub fn refuse(error: &clap::Error) -> ! {
-    if error.use_stderr() && !std::io::stderr().is_terminal() {
+    let is_help = error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if error.use_stderr() && !is_help && !std::io::stderr().is_terminal() {
         eprintln!("{}", one_line(&error.render().to_string()));
         std::process::exit(error.exit_code());
     }
@@ -111,7 +112,7 @@ fn one_line(text: &str) -> String {
         text if text.ends_with(':') => format!("{text} {line}"),
         text => format!("{text}; {}", line.strip_prefix("tip: ").unwrap_or(line)),
     });
-    format!("{said}; --help lists what there is")
+    format!("{said}; see --help")
 }
 
 /// Lets every flag and environment variable of ours also go by the name it has in Contour, so that manifests and habits

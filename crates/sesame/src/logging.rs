@@ -1,15 +1,17 @@
 //! What is logged, and in which form.
 
+use std::fmt::Debug;
 use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
 
 use admin::LogFilter;
 use clap::ValueEnum;
 use source::snippet::Style;
+use tracing::field::{Field, Visit};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::field::{RecordFields, VisitOutput};
 use tracing_subscriber::fmt::FormatFields;
-use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
 use tracing_subscriber::reload::Handle;
 
 use crate::output;
@@ -64,22 +66,39 @@ pub fn start(args: Args) -> LogFilter {
     }
 }
 
-/// The fields of a line of text: the message, then the others as `name=value`. The message begins with the error code, so `code` is left out;
-/// in JSON it is a key of its own.
+/// The fields of a line of text. The message begins with the error code, so `code` is left out; in JSON it is a key of its own.
 struct TextFields;
 
 impl<'writer> FormatFields<'writer> for TextFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'writer>, fields: R) -> std::fmt::Result {
-        debug_fn(|writer, field, value| match field.name() {
-            "message" => write!(writer, "{value:?}"),
-            "code" => Ok(()),
-            // What the `log` crate adds to its records, for the formatter alone.
-            name if name.starts_with("log.") => Ok(()),
-            name => write!(writer, " {name}={value:?}"),
-        })
-        .format_fields(writer, fields)
+        let mut visitor = WithoutCode(DefaultVisitor::new(writer, true));
+        fields.record(&mut visitor);
+        visitor.0.finish()
     }
 }
+
+struct WithoutCode<'writer>(DefaultVisitor<'writer>);
+
+impl Visit for WithoutCode<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() != CODE {
+            self.0.record_str(field, value);
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        self.0.record_error(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() != CODE {
+            self.0.record_debug(field, value);
+        }
+    }
+}
+
+/// The field of the error code.
+const CODE: &str = "code";
 
 /// The module of the library that talks to the API server.
 const LIBRARY: &str = "kube_client";

@@ -85,9 +85,18 @@ impl FailureLog {
             return None;
         }
         failing.logged = now;
-        let since = failing.current.as_ref().map_or(now, |(_, since)| *since);
-        failing.current = Some((object.clone(), since));
-        Some(std::mem::take(&mut failing.unlogged))
+        let failures = std::mem::take(&mut failing.unlogged);
+        match &mut failing.current {
+            Some((current, _)) => {
+                current.clone_from(object);
+                Some(failures)
+            }
+            // Objects were written since: this is a failure of its own.
+            None => {
+                failing.current = Some((object.clone(), now));
+                Some(0)
+            }
+        }
     }
 
     /// Ends the failures that an object written now disproves; says how long they lasted.
@@ -133,6 +142,8 @@ mod tests {
         let written = log.end(Operation::Status, &object("shop", "c"), after(begin, 130));
         assert_eq!(written, Some(Duration::from_secs(130)));
         assert_eq!(log.end(Operation::Status, &object("shop", "a"), after(begin, 131)), None, "said once");
+        let again = log.count(Operation::Status, &object("shop", "a"), 403, after(begin, 3600));
+        assert_eq!(again, Some(0), "a failure after a success is a new one");
     }
 
     #[test]

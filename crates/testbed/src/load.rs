@@ -131,7 +131,8 @@ impl Load {
             make: Box::new(|_, request| request),
             expect: Box::new(|answer| match answer.status.as_u16() {
                 200 => Ok(()),
-                _ => Err(format!("status {}", answer.status)),
+                // An answer of Envoy's own has the reason in its body.
+                _ => Err(format!("status {}: {:.120}", answer.status, String::from_utf8_lossy(&answer.body))),
             }),
             rate: 100.0,
             in_flight: 512,

@@ -110,12 +110,12 @@ impl PemFiles {
         TlsError::Pair { certificate: self.certificate.clone(), key: self.key.clone(), source }
     }
 
-    /// What a server presents and expects that speaks these versions and protocols. Its certificate is valid now and has one of the
-    /// names that clients look for; any will do if there are none. No session is resumed: it would outlive the certificate that it was
+    /// What a server presents and expects that speaks these versions and protocols. If clients look for `names`, its certificate must be
+    /// valid now and have one of them; otherwise it is not checked. No session is resumed: it would outlive the certificate that it was
     /// made with.
     pub fn server(
         &self,
-        names: &[&str],
+        names: Option<&[&str]>,
         clients: Clients,
         versions: &[&'static SupportedProtocolVersion],
         alpn: &[&str],
@@ -137,7 +137,7 @@ impl PemFiles {
             }
         };
         let chain = self.chain()?;
-        if let Some(certificate) = chain.first() {
+        if let (Some(names), Some(certificate)) = (names, chain.first()) {
             usable::check(&self.certificate, certificate, names, SystemTime::now())?;
         }
         let mut config = builder.with_single_cert(chain, self.key()?).map_err(pair)?;

@@ -12,7 +12,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::TlsError;
 
-/// Checks the certificate of that file. Any name will do if there are no `names`.
+/// Checks the certificate of that file.
 pub(crate) fn check(
     path: &Path,
     certificate: &CertificateDer<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn check(
     }
     let sans = certificate.subject_alternative_name().map_err(|_| unreadable())?;
     let mut sans = sans.iter().flat_map(|extension| &extension.value.general_names);
-    if names.is_empty() || sans.any(|name| matches!(name, GeneralName::DNSName(name) if names.contains(name))) {
+    if sans.any(|name| matches!(name, GeneralName::DNSName(name) if names.contains(name))) {
         Ok(())
     } else {
         Err(TlsError::Names(path.to_owned(), names.join(", ")))

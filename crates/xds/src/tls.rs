@@ -52,7 +52,7 @@ impl Tls {
         let pem = files.pem();
         let read = move || {
             let expiry = Expiry::of(&pem.ca()?, &pem.chain()?);
-            Ok((Arc::new(pem.server(&SERVER_NAMES, clients, &[&TLS13], &[ALPN])?), expiry))
+            Ok((Arc::new(pem.server(Some(&SERVER_NAMES), clients, &[&TLS13], &[ALPN])?), expiry))
         };
         Ok(Self { current: Reloaded::load("the xDS server", files.pem().paths(), read)?, files })
     }

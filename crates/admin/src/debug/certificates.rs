@@ -108,7 +108,7 @@ pub(super) async fn show(State(views): State<Arc<Views>>) -> Response {
 }
 
 /// The codes of Secrets without which a host has no TLS.
-const UNUSABLE: [Code; 12] = [
+const UNUSABLE: [Code; 11] = [
     Code::SecretNotFound,
     Code::SecretType,
     Code::SecretKeyMissing,
@@ -120,7 +120,6 @@ const UNUSABLE: [Code; 12] = [
     Code::SecretNotReadable,
     Code::SecretPending,
     Code::CertificateNotServed,
-    Code::CertificateSelfSigned,
 ];
 
 /// What is said about Secrets that cannot be used.

@@ -71,12 +71,9 @@ fn what_is_wrong_with_flags_fits_on_a_line() {
     let error = |args: &[&str]| one_line(&command(&[]).try_get_matches_from(args).unwrap_err().render().to_string());
     assert_eq!(
         error(&["test", "--sesame-cafil=x"]),
-        "error: unexpected argument '--sesame-cafil' found; a similar argument exists: '--sesame-cafile'; --help lists what there is"
+        "error: unexpected argument '--sesame-cafil' found; a similar argument exists: '--sesame-cafile'; see --help"
     );
     let required = Command::new("test").arg(clap::Arg::new("file").value_name("FILE").required(true));
     let missing = required.try_get_matches_from(["test"]).unwrap_err().render().to_string();
-    assert_eq!(
-        one_line(&missing),
-        "error: the following required arguments were not provided: <FILE>; --help lists what there is"
-    );
+    assert_eq!(one_line(&missing), "error: the following required arguments were not provided: <FILE>; see --help");
 }

@@ -356,14 +356,6 @@ impl Config {
         {
             found.push((key, field, "both namespace and name are required".to_owned()));
         }
-        if let (Some(namespace), Some(name)) = &self.client_certificate
-            && resolve::reserved::is_reserved_name(name)
-        {
-            let why = format!(
-                "Secret {namespace}/{name} is for xDS connections; every TLS backend is presented this certificate, so use another one"
-            );
-            found.push(("tls.envoy-client-certificate", "envoy.clientCertificate", why));
-        }
         found.extend(self.authorization.contradiction().map(|why| ("globalExtAuth", "globalExtAuth", why)));
         found.extend(self.tracing.contradiction().map(|why| ("tracing", "tracing", why)));
         let files = [

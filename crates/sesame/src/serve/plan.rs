@@ -17,6 +17,7 @@ use kinds::{ExtensionService, Kind, ObjectRef, Typed, kind};
 use model::Code;
 use model::listener::AccessLog;
 use pipeline::{Dialects, settings::Bind};
+use resolve::reserved::is_reserved;
 use source::cluster::{Access, Options, Rate, Selectors};
 use status::{Addresses, lease};
 use xds::TlsFiles;
@@ -87,6 +88,7 @@ impl Plan {
         let addresses = addresses(args, &config);
         warnings.extend(unread(args, &config, &addresses));
         roots_are_read(args, &config.root_namespaces)?;
+        client_certificate_is_usable(args, &config)?;
         let metrics = over(config.metrics, args.http_address, args.http_port);
         let health = over(config.health, args.health_address, args.health_port);
         let debug = over(config.debug_pages, args.debug_http_address, args.debug_http_port);
@@ -393,6 +395,21 @@ fn watched(args: &Args) -> impl Iterator<Item = &str> {
     let named = || args.watch_namespaces.iter().map(|name| &**name).filter(|name| !name.is_empty());
     let own = (args.ambassador_single_namespace && named().next().is_none()).then_some(&*args.namespace);
     named().chain(own)
+}
+
+/// Every TLS backend is presented the client certificate, so it must not be one that opens xDS connections.
+fn client_certificate_is_usable(args: &Args, config: &Config) -> Result<()> {
+    let (Some(namespace), Some(name)) = &config.client_certificate else { return Ok(()) };
+    match is_reserved(&ObjectRef::new(kind::SECRET, namespace.as_str(), name.as_str()), &args.namespace) {
+        false => Ok(()),
+        true => Err(Problem::of(
+            Code::ConfigValue,
+            format!(
+                "tls.envoy-client-certificate: Secret {namespace}/{name} is for xDS connections; every TLS backend is presented this \
+                 certificate, so use another one"
+            ),
+        )),
+    }
 }
 
 /// A root namespace that is not read could have no roots.

@@ -57,7 +57,7 @@ fn every_page_of_the_folder_is_on_the_map() {
 fn every_cell_of_the_comparison_names_its_source() {
     let pages = pages();
     let readme = pages.iter().find(|page| page.name == "README.md").unwrap();
-    let rows = readme.lines.iter().skip_while(|line| *line != "## Against others").skip(1);
+    let rows = readme.lines.iter().skip_while(|line| *line != "## Comparison").skip(1);
     let rows: Vec<&String> =
         rows.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|')).collect();
     assert!(rows.len() > 10, "{} rows", rows.len());

@@ -204,7 +204,7 @@ async fn serve_asks_for_nothing_that_a_mode_does_not_grant() {
     assert_ne!(roles, less);
     api.apply(&less).await.unwrap();
     let serve = serve(&api, &state, &account("less"), &serve_flags(&roles), 18100).await;
-    let rule = "add to a Role of Sesame in namespace other: {apiGroups: [networking.k8s.io], resources: [ingresses], \
+    let rule = "add to Sesame's Role in namespace other: {apiGroups: [networking.k8s.io], resources: [ingresses], \
                 verbs: [get, list, watch]}";
     serve.expect_line(rule, TIMEOUT).await.unwrap();
     // Whoever looks at the pod reads the same.
@@ -231,14 +231,14 @@ async fn a_missing_right_to_write_is_told_with_the_rule_to_add() {
             "no-status",
             &["- httpproxies/status\n", "- events\n"],
             &[
-                "in namespace shop: {apiGroups: [projectcontour.io], resources: [httpproxies/status], verbs: [patch]}",
-                "in namespace shop: {apiGroups: [events.k8s.io], resources: [events], verbs: [create]}",
+                "Sesame's ClusterRole, or its Role in namespace shop: {apiGroups: [projectcontour.io], resources: [httpproxies/status], verbs: [patch]}",
+                "Sesame's ClusterRole, or its Role in namespace shop: {apiGroups: [events.k8s.io], resources: [events], verbs: [create]}",
             ],
         ),
         (
             "no-lease",
             &["- leases\n"],
-            &["in namespace projectsesame: {apiGroups: [coordination.k8s.io], resources: [leases], "],
+            &["Sesame's Role in namespace projectsesame: {apiGroups: [coordination.k8s.io], resources: [leases], "],
         ),
     ];
     for ((name, resources, rules), port) in cases.into_iter().zip((18200..).step_by(10)) {
@@ -251,7 +251,7 @@ async fn a_missing_right_to_write_is_told_with_the_rule_to_add() {
         api.apply(&less).await.unwrap();
         let serve = serve(&api, &state, &account(name), &serve_flags(&roles), port).await;
         for rule in rules {
-            serve.expect_line(&format!("add to a Role of Sesame {rule}"), TIMEOUT).await.unwrap();
+            serve.expect_line(&format!("add to {rule}"), TIMEOUT).await.unwrap();
         }
         serve.stop(TIMEOUT).await.unwrap();
     }

@@ -69,7 +69,7 @@ impl Failure {
             404 => Failure::Missing(message),
             401 => Failure::Unauthorized(format!("{code}: {message}")),
             403 => Failure::Forbidden(message),
-            // Without a code of its own: who we are will be clear again, or the question is wrong for good.
+            // Without a code of its own: the request is wrong for good.
             400 | 402 | 405..=409 | 411..=428 | 430..=499 => Failure::Refused(format!("{code}: {message}")),
             429 | 502..=504 => Failure::Busy { why: format!("{code}: {message}"), pause },
             _ => Failure::Other(format!("{code}: {message}")),

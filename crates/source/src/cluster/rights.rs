@@ -16,6 +16,9 @@ pub fn refusal(error: &kube::Error) -> Cow<'_, str> {
     }
 }
 
+/// Resources that Sesame writes in its own namespace alone.
+const OF_ONE_NAMESPACE: [&str; 2] = ["leases", "secrets"];
+
 /// The rule whose absence a message complains about.
 pub fn missing_right(message: &str) -> Option<String> {
     let (subject, complaint) = message.split_once(" is forbidden: User ")?;
@@ -24,12 +27,15 @@ pub fn missing_right(message: &str) -> Option<String> {
     let (resource, rest) = quoted(rest)?;
     let (group, rest) = quoted(rest.strip_prefix(" in API group ")?)?;
     let role = match rest.strip_prefix(" in the namespace ").and_then(quoted) {
-        Some((namespace, _)) => format!("a Role of Sesame in namespace {namespace}"),
-        None => "the ClusterRole of Sesame".to_owned(),
+        Some((namespace, _)) if OF_ONE_NAMESPACE.contains(&resource) => {
+            format!("Sesame's Role in namespace {namespace}")
+        }
+        Some((namespace, _)) => format!("Sesame's ClusterRole, or its Role in namespace {namespace}"),
+        None => "Sesame's ClusterRole".to_owned(),
     };
     // Rights to the lease and to the Secrets of xDS connections hold for one object each.
     let name = subject.split_once(' ').and_then(|(_, name)| quoted(name)).map(|(name, _)| name);
-    let name = name.filter(|name| !name.is_empty() && ["leases", "secrets"].contains(&resource));
+    let name = name.filter(|name| !name.is_empty() && OF_ONE_NAMESPACE.contains(&resource));
     let names = name.map(|name| format!("resourceNames: [{name}], ")).unwrap_or_default();
     let group = if group.is_empty() { "''" } else { group };
     Some(format!("add to {role}: {{apiGroups: [{group}], resources: [{resource}], {names}verbs: [{verb}]}}"))
@@ -53,28 +59,28 @@ mod tests {
                     "ingresses.networking.k8s.io \"web\" {user} patch resource \"ingresses/status\" in API group \
                      \"networking.k8s.io\" in the namespace \"shop\""
                 ),
-                "add to a Role of Sesame in namespace shop: {apiGroups: [networking.k8s.io], resources: [ingresses/status], \
+                "add to Sesame's ClusterRole, or its Role in namespace shop: {apiGroups: [networking.k8s.io], resources: [ingresses/status], \
                  verbs: [patch]}",
             ),
             (
                 format!(
                     "events.events.k8s.io {user} create resource \"events\" in API group \"events.k8s.io\" in the namespace \"shop\""
                 ),
-                "add to a Role of Sesame in namespace shop: {apiGroups: [events.k8s.io], resources: [events], verbs: [create]}",
+                "add to Sesame's ClusterRole, or its Role in namespace shop: {apiGroups: [events.k8s.io], resources: [events], verbs: [create]}",
             ),
             (
                 format!(
                     "leases.coordination.k8s.io \"leader-elect\" {user} update resource \"leases\" in API group \
                      \"coordination.k8s.io\" in the namespace \"projectsesame\""
                 ),
-                "add to a Role of Sesame in namespace projectsesame: {apiGroups: [coordination.k8s.io], resources: [leases], \
+                "add to Sesame's Role in namespace projectsesame: {apiGroups: [coordination.k8s.io], resources: [leases], \
                  resourceNames: [leader-elect], verbs: [update]}",
             ),
             (
                 format!(
                     "secrets \"sesame-ca\" {user} update resource \"secrets\" in API group \"\" in the namespace \"projectsesame\""
                 ),
-                "add to a Role of Sesame in namespace projectsesame: {apiGroups: [''], resources: [secrets], \
+                "add to Sesame's Role in namespace projectsesame: {apiGroups: [''], resources: [secrets], \
                  resourceNames: [sesame-ca], verbs: [update]}",
             ),
             (
@@ -82,7 +88,7 @@ mod tests {
                     "gatewayclasses.gateway.networking.k8s.io \"a\" {user} patch resource \"gatewayclasses/status\" in API group \
                      \"gateway.networking.k8s.io\" at the cluster scope: RBAC: role not found"
                 ),
-                "add to the ClusterRole of Sesame: {apiGroups: [gateway.networking.k8s.io], resources: [gatewayclasses/status], \
+                "add to Sesame's ClusterRole: {apiGroups: [gateway.networking.k8s.io], resources: [gatewayclasses/status], \
                  verbs: [patch]}",
             ),
         ] {

@@ -197,8 +197,8 @@ impl fmt::Display for Target {
 /// The RBAC rule whose absence an API server complained about, as it is to be added.
 pub fn missing_rule(kind: Kind, namespace: Option<&str>, name: Option<&str>, verbs: &str) -> String {
     let role = match namespace {
-        Some(namespace) => format!("a Role of Sesame in namespace {namespace}"),
-        None => "the ClusterRole of Sesame".to_owned(),
+        Some(namespace) => format!("Sesame's Role in namespace {namespace}"),
+        None => "Sesame's ClusterRole".to_owned(),
     };
     let group = if kind.group().is_empty() { "''" } else { kind.group() };
     let names = name.map(|name| format!("resourceNames: [{name}], ")).unwrap_or_default();
@@ -339,7 +339,7 @@ mod tests {
         let url =
             |namespace, name| format!("/api/v1/namespaces/{namespace}/secrets?fieldSelector=metadata.name%3D{name}");
         assert_eq!(urls, [url("a", "x"), url("b", "y")]);
-        let rule = "add to a Role of Sesame in namespace a: {apiGroups: [''], resources: [secrets], resourceNames: [x], \
+        let rule = "add to Sesame's Role in namespace a: {apiGroups: [''], resources: [secrets], resourceNames: [x], \
                     verbs: [get, list, watch]}";
         assert_eq!(targets[0].missing_rule(), rule);
     }

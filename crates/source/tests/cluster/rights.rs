@@ -60,7 +60,7 @@ async fn roles_of_the_namespaces_suffice() {
     // The second namespace is not granted yet.
     mirror.until("the complaint", |mirror| mirror.complaints().contains(&format!("services in namespace {two}"))).await;
     let rule = format!(
-        "add to a Role of Sesame in namespace {two}: {{apiGroups: [''], resources: [services], verbs: [list, watch]}}"
+        "add to Sesame's Role in namespace {two}: {{apiGroups: [''], resources: [services], verbs: [list, watch]}}"
     );
     assert!(mirror.complaints().contains(&rule), "{}", mirror.complaints());
     assert!(!mirror.is_synced);

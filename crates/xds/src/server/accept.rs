@@ -44,10 +44,12 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// How long to wait after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Attempts in vain to accept a connection, since one was.
+/// Failed attempts to accept a connection since one was accepted. At the limit of open files both alternate, so a shortage that begins
+/// soon after the last report is not reported.
 #[derive(Default)]
 struct AcceptFailures {
     reported: Option<Instant>,
+    is_reported: bool,
     attempts: u64,
 }
 
@@ -58,14 +60,15 @@ impl AcceptFailures {
         let is_due = self.reported.is_none_or(|at| now.saturating_duration_since(at) >= REPORT);
         is_due.then(|| {
             self.reported = Some(now);
+            self.is_reported = true;
             self.attempts
         })
     }
 
-    /// A connection was accepted; how many attempts before it were in vain, if any.
+    /// A connection was accepted; how many attempts before it failed, if that was reported.
     fn ended(&mut self) -> Option<u64> {
-        let attempts = std::mem::take(self).attempts;
-        (attempts > 0).then_some(attempts)
+        let attempts = std::mem::take(&mut self.attempts);
+        std::mem::take(&mut self.is_reported).then_some(attempts)
     }
 }
 
@@ -103,8 +106,8 @@ pub(super) async fn run(
                 Err(error) => {
                     // Out of files, mostly: what is connected must live on, and a connection that ends makes room.
                     if let Some(attempts) = failures.happened(Instant::now()) {
-                        warn!(%listen, %error, attempts, "cannot accept connections: open ones are served, new ones wait until others \
-                            end; if too many files are open, raise the limit of open files of the container");
+                        warn!(%listen, %error, attempts, "cannot accept connections; open ones are still served. If too many files are \
+                            open, raise the container's limit of open files");
                     }
                     time::sleep(PAUSE).await;
                     continue;
@@ -123,11 +126,7 @@ pub(super) async fn run(
                     drop(handshake);
                     serve_connection(inner, stream, peer, Credential::Insecure, None, stop).await;
                 }
-                Some(tls) => {
-                    let config = tls.config();
-                    inner.metrics.certificates_refused.set(i64::from(tls.is_refused()));
-                    secure(inner, stream, peer, TlsAcceptor::from(config), handshake, stop).await;
-                }
+                Some(tls) => secure(inner, stream, peer, TlsAcceptor::from(tls.config()), handshake, stop).await,
             }
         });
     }
@@ -280,6 +279,8 @@ mod tests {
         assert_eq!(after(10_000), Some(201));
         assert_eq!(failures.ended(), Some(201));
         assert_eq!(failures.ended(), None);
-        assert_eq!(failures.happened(start), Some(1), "the next shortage is reported at once");
+        assert_eq!(failures.happened(start + Duration::from_secs(11)), None, "the next shortage follows at once");
+        assert_eq!(failures.ended(), None, "what was not reported does not end");
+        assert_eq!(failures.happened(start + Duration::from_secs(30)), Some(1));
     }
 }

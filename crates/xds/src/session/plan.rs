@@ -202,7 +202,7 @@ impl Session {
                 }
                 // Its connection took a chain that is not the host's: it must not wait for the certificate.
                 let is_early = kind == Kind::Secret && state.asked && self.options.style == Style::Delta;
-                if is_early && self.listing_readiness(entry, now) != Readiness::Ready {
+                if is_early && self.options.only.is_none() && self.listing_readiness(entry, now) != Readiness::Ready {
                     return Decision::Send(None);
                 }
                 match self.readiness(kind, entry, now) {

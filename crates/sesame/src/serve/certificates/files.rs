@@ -47,19 +47,20 @@ impl Files {
             return false;
         }
         let refused = (pair.clone(), bundle.to_owned());
-        if self.refused.as_ref() == Some(&refused) {
-            return false;
-        }
+        let is_new = self.refused.as_ref() != Some(&refused);
         let written = try_out(&all).and_then(|()| {
             all.iter().try_for_each(|(path, text, mode)| {
                 write_one(path.parent().unwrap_or(Path::new(".")), path, text, *mode)?;
                 Ok(())
             })
         });
-        if let Err(error) = &written {
+        // What is not valid yet will be, so what was refused is tried again; that is logged once.
+        if let Err(error) = &written
+            && is_new
+        {
             warn!("keeping the current certificates of the xDS server: those in the Secret cannot be used: {error:#}");
-            self.refused = Some(refused);
         }
+        self.refused = written.is_err().then_some(refused);
         written.is_ok()
     }
 }

@@ -125,11 +125,6 @@ fn a_value_that_cannot_be_used_is_an_error_at_its_place() {
         ("json-fields: ['a=%REQ%']", (1, 15), "`%REQ%` is not an operator that may be used here"),
         ("json-fields: [=%DURATION%]", (1, 15), "`=%DURATION%` has no name before the `=`"),
         ("tls:\n  minimum-protocol-version: 1.1", (2, 29), "`1.1` is not one of `1.2`, `1.3`"),
-        (
-            "tls:\n  envoy-client-certificate: {namespace: projectsesame, name: envoycert}",
-            (2, 3),
-            "Secret projectsesame/envoycert is for xDS connections; every TLS backend is presented this certificate, so use another one",
-        ),
         ("tls:\n  cipher-suites:\n  - RC4", (3, 5), "`RC4` is not a cipher suite of TLS 1.2"),
         (
             "tls:\n  ecdh-curves: [P-1]",
