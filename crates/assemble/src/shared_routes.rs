@@ -135,7 +135,7 @@ pub fn select<'s>(
         let objects: BTreeSet<_> = left_out.iter().map(|route| &route.origin.object).collect();
         let why = format!(
             "{count} routes are shared by {} hosts, and {limit} are served: at most {MOST_IN_HOST} for a host, {MOST_TOGETHER} together \
-             for hosts that have other routes, too, and {MOST_REFERENCES} together for all",
+             for hosts that cannot share one list (with routes of their own, or a certificate on demand), and {MOST_REFERENCES} together for all",
             hosts.count
         );
         let verdict = |object: &model::ObjectRef| Verdict::new(Code::SharedRoutesLimit, object.at(""), why.clone());

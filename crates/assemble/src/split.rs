@@ -55,8 +55,10 @@ fn one_level(peers: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason
             None => members.push((Arc::clone(&route), *share)),
         }
     }
-    shares_across_namespaces(&members, lose);
     let parts = parts(&members, lose);
+    // Who takes requests, the oldest first.
+    members.retain(|(route, _)| parts.iter().any(|(served, _)| Arc::ptr_eq(served, route)));
+    shares_across_namespaces(&members, lose);
     let copies = Copies::of(&mirrors, &members, lose);
     let is_complete = parts.last().is_some_and(|(_, up_to)| *up_to >= ALL);
     let routes = parts.into_iter().map(|(route, up_to)| {
@@ -135,7 +137,7 @@ fn disagreement(base: &Route, route: &Route, messages: &SplitMessages) -> Option
 fn shares_across_namespaces(members: &[(Arc<Route>, Share)], lose: &mut dyn FnMut(&Route, &Route, Reason)) {
     let Some(((base, _), others)) = members.split_first() else { return };
     let is_other = |route: &Route| namespace(route) != namespace(base);
-    for (other, _) in others.iter().filter(|(other, share)| has_requests(*share) && is_other(other)) {
+    for (other, _) in others.iter().filter(|(other, _)| is_other(other)) {
         lose(base, other, Reason::Share);
     }
 }
@@ -164,7 +166,7 @@ impl<'m> Copies<'m> {
             }
         }
         let mut owners: BTreeMap<&str, &Route> = BTreeMap::new();
-        for (member, _) in members.iter().filter(|(_, share)| has_requests(*share)) {
+        for (member, _) in members {
             owners.entry(namespace(member)).or_insert(member);
         }
         for mirror in mirrors {
@@ -216,10 +218,6 @@ impl<'m> Copies<'m> {
         let per_million = u32::from(*percent) * 10_000;
         (per_million > 0).then_some(Mirror { cluster, per_million, keeps_host: false })
     }
-}
-
-fn has_requests(share: Share) -> bool {
-    share != Share::Percent(0)
 }
 
 fn namespace(route: &Route) -> &str {
@@ -414,5 +412,11 @@ mod tests {
         assert_eq!((&*served, lost), ("b 10, a", vec!["b Share".to_owned()]));
         let (_, lost) = outcome(vec![part("a", None), elsewhere(&part("b", Some(0)))]);
         assert_eq!(lost, Vec::<String>::new(), "a share of nothing");
+        let (served, lost) = outcome(vec![part("a", Some(100)), elsewhere(&part("b", Some(50)))]);
+        assert_eq!(served, "a");
+        assert!(lost.len() == 1 && !lost[0].ends_with("Share"), "nothing is left to share: {lost:?}");
+        // The only one takes all requests, whatever its share.
+        let all = outcome(vec![part("a", Some(0)), allowed]);
+        assert_eq!(all, ("a +1000000".to_owned(), vec!["m Copies".to_owned()]));
     }
 }

@@ -3,8 +3,8 @@
 //! In: the objects of the API server or of files, and the [annotations](annotation) of Services and Ingresses. Out: a table for each
 //! type, [`Emissary`], which dialects read in place of [`Objects`]: only objects whose `ambassador_id` names this instance are in
 //! it. An object of its own wins over one of the same kind, namespace and name in an annotation; of several annotations that of
-//! the older object does ([`Owners`]). What is carrier_verdicts about an object in an annotation is carrier_verdicts on its carrier, with its line
-//! ([`CarrierVerdicts`]).
+//! the older object does ([`Owners`]). Verdicts about an object in an annotation are reported on its carrier, with the line in the
+//! annotation ([`CarrierVerdicts`]).
 
 pub mod annotation;
 pub mod authorization;

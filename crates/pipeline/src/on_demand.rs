@@ -17,7 +17,10 @@ use crate::{
 };
 use engine::{Derived, Index, Reads, Table};
 use envoy::{listener::jwt::JwtSlots, name};
-use model::{CertificateRef, ChainId, Host, ListenerId, tls::Termination};
+use model::{
+    CertificateRef, ChainId, Host, ListenerId,
+    tls::{Termination, TlsVersion},
+};
 use std::{cmp::Reverse, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -95,8 +98,8 @@ impl Derived for ChainsForUnlisted {
             return None;
         }
         let plainness = |chain: &&ChainId| {
-            let Termination { clients, lowest, highest, .. } = &*chain.termination;
-            (clients.clone(), *lowest, Reverse(*highest))
+            let Termination { clients, parameters, lowest, highest, .. } = &*chain.termination;
+            (clients.clone(), parameters.clone(), *lowest < TlsVersion::V1_2, *lowest, Reverse(*highest))
         };
         reads.probe::<OnDemandGroups>(listener).min_by_key(plainness).cloned()
     }

@@ -71,7 +71,7 @@ impl ModuleInEffect {
 
     /// Runtime values of proxies.
     pub fn runtime_flags(&self, settings: &Settings) -> BTreeMap<Arc<str>, Arc<str>> {
-        runtime_flags::read(&self.settings, settings, &mut Problems::of_module(&self.object))
+        runtime_flags::read(&self.object, &self.settings, settings, &mut Problems::of_module(&self.object))
     }
 
     /// What Listeners with ports of their own take from it.
@@ -124,7 +124,7 @@ fn report(
     }
     unserved::report(written, problems);
     scripts::report(subject, written, settings, problems);
-    runtime_flags::read(written, settings, problems);
+    runtime_flags::read(subject, written, settings, problems);
     defaults::read(subject, written, settings, problems);
     clients::read(written, problems);
     let keys = http::read(written, problems);

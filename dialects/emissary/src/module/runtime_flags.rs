@@ -1,9 +1,10 @@
-//! `runtime_flags` of the Module: the few runtime values of proxies that it may set. The operator's own win.
+//! `runtime_flags` of the Module: the few runtime values of proxies that it may set. The operator's own win. They hold for everybody's
+//! hosts, so they are taken from a Module in Sesame's namespace alone, unless namespaces trust each other.
 
 use super::http::invalid;
 use crate::{Problem, Problems, Settings};
 use kinds::emissary::module::ModuleSettings;
-use model::Code;
+use model::{Code, ObjectRef};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The key.
@@ -21,12 +22,18 @@ const FLAG: &str = "envoy.restart_features.send_goaway_for_premature_rst_streams
 
 /// Reads them; what is not valid, or has no effect, is told.
 pub fn read(
+    module: &ObjectRef,
     written: &ModuleSettings,
     settings: &Settings,
     problems: &mut Problems<'_>,
 ) -> BTreeMap<Arc<str>, Arc<str>> {
     let mut values = BTreeMap::new();
     let Some(flags) = problems.optional(KEY, &written.runtime_flags) else { return values };
+    if *module.namespace != *settings.namespace && !settings.cross_namespace {
+        let why = format!("runtime values of all proxies are set from namespace {} alone", settings.namespace);
+        problems.add(Problem::new(Code::EmissaryNotServed, KEY, why));
+        return values;
+    }
     let Some(flags) = flags.as_object() else {
         problems.refuse(invalid(KEY, "must be a map of values"));
         return values;

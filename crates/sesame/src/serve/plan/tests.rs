@@ -426,7 +426,8 @@ fn a_replica_is_called_by_its_pod_or_its_host() {
 
 #[test]
 fn certificates_of_xds_connections_are_not_presented_to_backends() {
-    let file = |namespace: &str| format!("tls:\n  envoy-client-certificate: {{namespace: {namespace}, name: cacert-client}}");
+    let file =
+        |namespace: &str| format!("tls:\n  envoy-client-certificate: {{namespace: {namespace}, name: cacert-client}}");
     let refused = attempt(&["--insecure"], &file("projectsesame")).map(drop).unwrap_err().to_string();
     assert!(refused.contains("Secret projectsesame/cacert-client is for xDS connections"), "{refused}");
     plan(&[], &file("shop"));
