@@ -297,6 +297,7 @@ codes! {
     6015 GatewayClientCa Error "a CA certificate of the client validation cannot be used" "name a ConfigMap or Secret with ca.crt in spec.tls.frontend; without any, the listener accepts no connections";
     6016 GatewayClientCertificate Error "the client certificate for backends cannot be used" "name a Secret of type kubernetes.io/tls in spec.tls.backend; TLS backends of the Gateway's routes are not used until then";
     6017 GatewayInsecureClients Warning "clients are let in without a valid certificate" "use the mode AllowValidOnly once all clients have certificates";
+    6018 GatewayRouteUnserved Warning "no listener that the route attaches to is served" "correct the listeners; their conditions in the status of the parent say what is wrong";
     6020 GatewayRouteParent Error "the route cannot attach to the parent" "correct parentRefs, or ask the owner of the Gateway to allow the route; the message says why";
     6021 GatewayRouteHostname Error "a hostname of the route is not valid" "write a lower-case DNS name, or one with `*.` in front";
     6022 GatewayRouteRule Error "a rule of the route is not valid or not supported" "correct the named field; requests of the rule are answered with 500 until then";

@@ -51,8 +51,8 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 /// The verbs by which a kind is read. `get` is for what is fetched by name; for a status that somebody else has changed
 /// meanwhile; and for the uid of an object that an event is about.
 fn reading(kind: Kind) -> &'static [&'static str] {
-    // Resolvers are looked up, and nothing is said about them.
-    let resolvers = [kind::KUBERNETES_SERVICE_RESOLVER, kind::KUBERNETES_ENDPOINT_RESOLVER, kind::CONSUL_RESOLVER];
+    // Resolvers of Kubernetes are looked up, and nothing is said about them.
+    let resolvers = [kind::KUBERNETES_SERVICE_RESOLVER, kind::KUBERNETES_ENDPOINT_RESOLVER];
     let is_told = kind.group() == kinds::emissary::GROUP && !resolvers.contains(&kind);
     let has_events = [kind::SERVICE, kind::ENDPOINT_SLICE].contains(&kind) || is_told;
     if kind.is_fetched() || kind.has_own_status() || has_events { &READ } else { &READ[1..] }

@@ -1,47 +1,60 @@
-//! Emissary's test server as an authorization server that is not ours: Envoy's gRPC API in plaintext.
+//! Emissary's test server as an authorization server that is not ours, or as an echo: gRPC in plaintext.
 //!
-//! It does what the client's request asks for: `kat-req-extauth-requested-status` is the status that it answers with, 200 lets the
-//! request through. It has a port of all addresses, so there is one in a network namespace.
+//! It does what the client's request asks for: `kat-req-extauth-requested-status` is the status that authorization answers with, 200 lets
+//! the request through; `kat-req-echo-requested-status` is the gRPC status of an echo. It has ports of all addresses, so there is one
+//! of each in a network namespace.
 
 use crate::certs::Ca;
 use crate::net::Net;
 use crate::process::{Command, Process};
 use crate::report::debug_as_report;
 use crate::state::StateDir;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 const START: Duration = Duration::from_secs(30);
-const PORT: u16 = 18_080;
-const SECURE_PORT: u16 = 18_443;
+/// Where authorization is answered, and echoes are, in plaintext and over TLS.
+const AUTHORIZATION: [u16; 2] = [18_080, 18_443];
+const ECHO: [u16; 2] = [18_081, 18_444];
 
 /// A running server; dropping it ends it.
 #[derive(Debug)]
 pub struct KatServer {
-    ip: Ipv4Addr,
+    address: SocketAddr,
     _process: Process,
     _state: StateDir,
 }
 
 impl KatServer {
-    /// Starts it, and waits until it takes connections.
+    /// Starts it as an authorization server, and waits until it takes connections.
     pub async fn start() -> Result<KatServer, Error> {
+        Self::run(AUTHORIZATION, &[]).await
+    }
+
+    /// Starts it as a server of `echo.EchoService`, and waits until it takes connections.
+    pub async fn echo() -> Result<KatServer, Error> {
+        Self::run(ECHO, &["--echo"]).await
+    }
+
+    async fn run([port, secure_port]: [u16; 2], flags: &[&str]) -> Result<KatServer, Error> {
         let (state, ip) = (StateDir::new("kat-server")?, Net::here()?.address());
         let leaf = Ca::new("kat-server").leaf("kat-server").make();
         let certificate = state.write("server.crt", leaf.chain_pem())?;
         let key = state.write("server.key", leaf.key_pem())?;
         let process = Command::new(parts::program("kat-server")?)
-            .args(["--port", &PORT.to_string(), "--secure-port", &SECURE_PORT.to_string()])
+            .args(flags)
+            .args(["--port", &port.to_string(), "--secure-port", &secure_port.to_string()])
             .args(["--certificate".as_ref(), certificate.as_os_str(), "--key".as_ref(), key.as_os_str()])
             .start_in(&state)?;
-        let connected = async || tokio::net::TcpStream::connect((ip, PORT)).await.map(drop);
+        let address = SocketAddr::from((ip, port));
+        let connected = async || tokio::net::TcpStream::connect(address).await.map(drop);
         crate::eventually("the test server of Emissary", START, connected).await?;
-        Ok(KatServer { ip, _process: process, _state: state })
+        Ok(KatServer { address, _process: process, _state: state })
     }
 
     /// Where it answers gRPC.
     pub fn address(&self) -> SocketAddr {
-        (self.ip, PORT).into()
+        self.address
     }
 }
 

@@ -17,6 +17,7 @@ pub mod deadline;
 pub mod envoy;
 pub mod http;
 pub mod image;
+pub mod kat_client;
 pub mod kat_server;
 pub mod key_server;
 pub mod load;

@@ -14,6 +14,7 @@
 
 pub mod auth_service;
 mod called;
+pub mod consul_resolver;
 pub mod dev_portal;
 pub mod host;
 pub mod hostname;

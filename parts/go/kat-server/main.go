@@ -1,4 +1,5 @@
-// Emissary's test server for external authorization over gRPC, on ports of the test's choice: Emissary's own program has fixed ones.
+// Emissary's test servers for external authorization and for echoes, both over gRPC, on ports of the test's choice: Emissary's own program has
+// fixed ones.
 package main
 
 import (
@@ -9,12 +10,13 @@ import (
 )
 
 func main() {
+	echo := flag.Bool("echo", false, "answer calls of echo.EchoService, not those of external authorization")
 	port := flag.Int("port", 8080, "where it answers in plaintext")
 	securePort := flag.Int("secure-port", 8443, "where it answers over TLS")
 	certificate := flag.String("certificate", "server.crt", "the file of its certificate")
 	key := flag.String("key", "server.key", "the file of its private key")
 	flag.Parse()
-	server := services.GRPCAuthV3{
+	var server services.Service = &services.GRPCAuthV3{
 		Port:            int16(*port),
 		Backend:         "kat-server",
 		SecurePort:      int16(*securePort),
@@ -22,6 +24,16 @@ func main() {
 		Cert:            *certificate,
 		Key:             *key,
 		ProtocolVersion: "v3",
+	}
+	if *echo {
+		server = &services.GRPC{
+			Port:          int16(*port),
+			Backend:       "kat-server",
+			SecurePort:    int16(*securePort),
+			SecureBackend: "kat-server",
+			Cert:          *certificate,
+			Key:           *key,
+		}
 	}
 	<-server.Start(context.Background())
 }

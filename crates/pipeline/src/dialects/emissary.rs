@@ -18,8 +18,8 @@ use crate::{
 };
 use dialect_emissary::{
     AuthServiceInEffect, ClientDefaults, EmissaryView, Listeners, MappingDefaults, RateLimitServiceInEffect, Resolver,
-    TcpPlan, auth_service, dev_portal, host, listener, log_service, mapping, module, rate_limit_service, tcp_mapping,
-    tls_context, tracing_service,
+    TcpPlan, auth_service, consul_resolver, dev_portal, host, listener, log_service, mapping, module,
+    rate_limit_service, tcp_mapping, tls_context, tracing_service,
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
@@ -50,12 +50,13 @@ impl Dialect for EmissaryDialect {
             kind::RATE_LIMIT_SERVICE,
             kind::LOG_SERVICE,
             kind::TRACING_SERVICE,
+            kind::CONSUL_RESOLVER,
             kind::DEV_PORTAL,
         ]
     }
 
     fn looks_up(&self) -> &'static [Kind] {
-        &[kind::KUBERNETES_SERVICE_RESOLVER, kind::KUBERNETES_ENDPOINT_RESOLVER, kind::CONSUL_RESOLVER]
+        &[kind::KUBERNETES_SERVICE_RESOLVER, kind::KUBERNETES_ENDPOINT_RESOLVER]
     }
 
     fn declare(&self, pipeline: &mut engine::Pipeline, fetched_secrets: bool) {
@@ -121,6 +122,9 @@ impl Dialect for EmissaryDialect {
                 let row = view.reads().get::<EmissaryLogServices>(&())?;
                 row.secrets.iter().for_each(|secret| view.want(secret));
                 Some(log_service::translate(object.clone(), &row.all))
+            }
+            kind if kind == kind::CONSUL_RESOLVER => {
+                Some(consul_resolver::translate(&*view.emissary::<ConsulResolver>(object)?))
             }
             _ => Some(dev_portal::translate(&*view.emissary::<DevPortal>(object)?)),
         }

@@ -3,9 +3,18 @@
 
 use kinds::Object;
 use serde_json::{Value, json};
-use testbed::{Client, auth_server::AuthServer, cases::object, certs::Ca};
+use std::{collections::BTreeMap, time::Duration};
+use testbed::{
+    Backend, Client,
+    auth_server::AuthServer,
+    cases::object,
+    certs::{Ca, Leaf},
+    eventually,
+};
 
-use crate::bed::{Bed, secret, service, slice, undisturbed};
+use crate::bed::{Bed, secret, service, slice, slice_of, undisturbed};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn of(kind: &str, name: &str, spec: &Value) -> Object {
     object(
@@ -92,34 +101,90 @@ async fn the_module_changes_timeouts_and_headers() {
     undisturbed([load]).await;
 }
 
+/// How often Envoy has taken listeners and clusters.
+async fn listener_and_cluster_updates(bed: &Bed) -> BTreeMap<String, u64> {
+    let names = r"^(listener_manager\.lds|cluster_manager\.cds)\.update_success$";
+    let counts = bed.envoys().next().unwrap().stats(names).await.unwrap();
+    assert_eq!(counts.len(), 2, "{counts:?}");
+    counts
+}
+
+/// The certificates of a Host and of a TLSContext, the CAs of their clients, and what is presented to a service and trusted there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_of_hosts_and_of_clients_cas_are_rotated() {
+async fn certificates_and_cas_of_hosts_and_tls_contexts_are_rotated() {
     let mut bed = bed("contexts").await;
-    let ca = Ca::new("rotation");
+    let (ca, services) = (Ca::new("rotation"), Ca::new("services"));
     let cas = [Ca::new("clients"), Ca::new("clients again")];
-    let trusted = |ca: &Ca| {
+    let trusted = |name: &str, pem: &str| {
         object(
-            &json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": "ca", "namespace": "default" },
-            "stringData": { "ca.crt": ca.pem() } }),
+            &json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": name, "namespace": "default" },
+            "stringData": { "ca.crt": pem } }),
         )
     };
-    let tls = json!({ "ca_secret": "ca" });
-    let spec = json!({ "hostname": "web.example.com", "tlsSecret": { "name": "cert" }, "tls": tls });
-    bed.apply([secret("default", "cert", &ca.leaf("web.example.com").make()), trusted(&cas[0])]).await;
-    bed.apply([listener("https", 8443, "HTTPS"), of("Host", "web", &spec)]).await;
+    let leaf_of_service = services.leaf("secure").make();
+    let backend = Backend::named("secure").tls_for_clients(&leaf_of_service, &ca).start().await.unwrap();
+    let rotated = |round: usize| {
+        let [web, context, client] =
+            ["web.example.com", "context.example.com", "client"].map(|name| ca.leaf(name).make());
+        // The CA of the service alone, and beside another.
+        let both = format!("{}{}", cas[0].pem(), services.pem());
+        let objects = [
+            secret("default", "cert", &web),
+            secret("default", "context-cert", &context),
+            secret("default", "client", &client),
+            trusted("ca", cas[round % 2].pem()),
+            trusted("services", if round.is_multiple_of(2) { services.pem() } else { &both }),
+        ];
+        (objects, [web, context, client])
+    };
+    let context = |name: &str, spec: &Value| of("TLSContext", name, spec);
+    let mapping_over_tls = json!({ "hostname": "web.example.com", "prefix": "/secure/", "service": "secure:80", "tls": "upstream",
+        "cluster_max_connection_lifetime_ms": 50 });
+    bed.apply(rotated(0).0).await;
+    bed.apply([
+        listener("https", 8443, "HTTPS"),
+        of(
+            "Host",
+            "web",
+            &json!({ "hostname": "web.example.com", "tlsSecret": { "name": "cert" }, "tls": { "ca_secret": "ca" } }),
+        ),
+        of("Host", "context", &json!({ "hostname": "context.example.com", "tlsContext": { "name": "context" } })),
+        context("context", &json!({ "secret": "context-cert", "ca_secret": "ca" })),
+        context("upstream", &json!({ "secret": "client", "ca_secret": "services", "sni": "secure" })),
+        of("Mapping", "context", &json!({ "hostname": "context.example.com", "prefix": "/", "service": "web" })),
+        of("Mapping", "secure", &mapping_over_tls),
+        service("default", "secure"),
+        slice_of("default", "secure", &[backend.ip()], 443),
+    ])
+    .await;
     let client = bed.https.clone().trust(&ca);
-    let load = bed.load(&client, "web.example.com", "/", 1).start();
-    load.answered(50).await;
-    for round in 0..6 {
-        let leaf = ca.leaf("web.example.com").make();
-        bed.apply([secret("default", "cert", &leaf), trusted(&cas[round % 2])]).await;
-        let answer = client.clone().host("web.example.com").get("/").await.unwrap();
-        let expected = echo::CertificateSeen::of(&leaf.chain()[0]).sha256;
-        assert_eq!(answer.certificate().unwrap().sha256, expected, "the new certificate is shown");
+    let paths = [("web.example.com", "/"), ("context.example.com", "/"), ("web.example.com", "/secure/")];
+    let loads = paths.map(|(host, path)| bed.load(&client, host, path, 3).start());
+    for load in &loads {
         load.answered(20).await;
     }
-    // No listener changed.
-    undisturbed([load]).await;
+    let updates = listener_and_cluster_updates(&bed).await;
+    for round in 1..=6 {
+        let (objects, [web, context, presented]) = rotated(round);
+        bed.apply(objects).await;
+        let digest = |leaf: &Leaf| echo::CertificateSeen::of(&leaf.chain()[0]).sha256;
+        for (host, leaf) in [("web.example.com", &web), ("context.example.com", &context)] {
+            let answer = client.clone().host(host).get("/").await.unwrap();
+            assert_eq!(answer.certificate().unwrap().sha256, digest(leaf), "{host} shows the new certificate");
+        }
+        // Connections to services that stand go on with the old certificate, each for 50 ms.
+        let is_presented = async || {
+            let answer = client.clone().host("web.example.com").get("/secure/").await.unwrap();
+            let seen = answer.echo().tls.unwrap().peer[0].sha256.clone();
+            if seen == digest(&presented) { Ok(()) } else { Err(seen) }
+        };
+        eventually("the new certificate to be presented to the service", TIMEOUT, is_presented).await.unwrap();
+        for load in &loads {
+            load.answered(10).await;
+        }
+    }
+    assert_eq!(listener_and_cluster_updates(&bed).await, updates, "no listener and no cluster has changed");
+    undisturbed(loads).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,14 +1,18 @@
 //! Labels of Mappings, counted by a real rate limit service.
 
 use crate::bed::{Bed, service, slice_of};
+use echo::grpc::{Reply, Request};
 use kinds::Object;
 use serde_json::{Value, json};
 use std::net::IpAddr;
-use testbed::{RateLimitService, cases::object};
+use testbed::{RateLimitService, cases::object, client::GrpcAnswer};
+
+const RESOURCE_EXHAUSTED: u32 = 8;
 
 const LIMITS: &str = "
 domain: shop
 descriptors:
+- {key: generic_key, value: calls, rate_limit: {unit: hour, requests_per_unit: 1}}
 - {key: generic_key, value: shared, rate_limit: {unit: hour, requests_per_unit: 3}}
 - key: user
   rate_limit: {unit: hour, requests_per_unit: 2}
@@ -51,12 +55,19 @@ async fn labels_of_mappings_are_counted() {
         of(
             "RateLimitService",
             "limits",
-            &json!({ "service": "counter.limits", "domain": "shop", "timeout_ms": 5000, "failure_mode_deny": true }),
+            &json!({ "service": "counter.limits", "domain": "shop", "timeout_ms": 5000, "failure_mode_deny": true,
+                "grpc": { "use_resource_exhausted_code": true } }),
         ),
         limited("shared", &json!([{ "generic_key": { "value": "shared" } }])),
         limited("user", &json!([{ "request_headers": { "key": "user", "header_name": "x-user" } }])),
         limited("tag", &json!([{ "generic_key": { "key": "plan", "value": "free" } }, tag.clone()])),
         limited("tag-alone", &json!([tag])),
+        of(
+            "Mapping",
+            "calls",
+            &json!({ "hostname": "*", "prefix": "/shop.Cart/", "rewrite": "", "service": "web", "grpc": true,
+                "labels": { "shop": [{ "group": [{ "generic_key": { "value": "calls" } }] }] } }),
+        ),
         limited("address", &json!([{ "remote_address": { "key": "remote_address" } }])),
     ]);
     bed.apply(objects).await;
@@ -81,4 +92,9 @@ async fn labels_of_mappings_are_counted() {
     // Nothing is left to ask about.
     assert_eq!(ask("/tag-alone/", None).await, 200);
     assert_eq!((ask("/address/", None).await, ask("/address/", None).await), (200, 429));
+    for expected in [0, RESOURCE_EXHAUSTED] {
+        let client = bed.http.clone().host("a.example.com");
+        let call: GrpcAnswer<Reply> = client.grpc("/shop.Cart/Add", &Request::default()).await.unwrap();
+        assert_eq!(call.status, Some(expected));
+    }
 }

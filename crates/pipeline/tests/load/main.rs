@@ -9,6 +9,7 @@
 mod authorization;
 mod bed;
 mod emissary;
+mod emissary_kat;
 mod emissary_rate_limit;
 mod emissary_telemetry;
 mod gateway;

@@ -1,6 +1,8 @@
 //! Global rate limits, counted by a real rate limit service.
 
+use echo::grpc::{Reply, Request};
 use kinds::Object;
+use model::listener::RateLimitService as RateLimit;
 use pipeline::{
     extensions::ExtensionName,
     settings::{GlobalRateLimits, Packing, Settings},
@@ -18,6 +20,7 @@ use testbed::{
     RateLimitService,
     broken_server::{BrokenServer, Fault},
     cases::object,
+    client::GrpcAnswer,
     eventually,
 };
 
@@ -41,7 +44,7 @@ descriptors:
 fn settings(fail_open: bool, add_namespace: bool) -> impl FnOnce(&mut Settings) {
     move |settings| {
         let (namespace, name): (Arc<str>, Arc<str>) = ("limits".into(), "counter".into());
-        let service = model::listener::RateLimitService { fail_open, response_headers: true, ..Default::default() };
+        let service = RateLimit { fail_open, response_headers: true, ..Default::default() };
         settings.http_proxy.global_rate_limits =
             Some(GlobalRateLimits { service: (namespace.clone(), name.clone()), default: None, add_namespace });
         settings.rate_limit_service = Some((ExtensionName { namespace, name }, service));
@@ -138,6 +141,62 @@ async fn values_of_headers_are_counted_each_and_namespaces_apart() {
     for status in [200, 200, 200, 429] {
         assert_eq!(bed.http.clone().host("a.example.com").get("/").await.unwrap().status.as_u16(), status);
     }
+}
+
+/// The same limit, asked about in a domain, answered in a code, with and without headers: as the operator says, while proxies run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_domain_the_code_of_grpc_and_the_headers_are_as_the_operator_says() {
+    const UNAVAILABLE: u32 = 14;
+    const RESOURCE_EXHAUSTED: u32 = 8;
+    let limits = "{domain: shop, descriptors: [{key: generic_key, value: calls, rate_limit: {unit: hour, requests_per_unit: 2}}]}";
+    let counter = RateLimitService::start(limits).await.unwrap();
+    let say = |settings: &mut Settings, domain: &str, headers: bool, resource_exhausted: bool| {
+        let (_, service) = settings.rate_limit_service.as_mut().unwrap();
+        *service =
+            RateLimit { domain: domain.into(), response_headers: headers, resource_exhausted, ..service.clone() };
+    };
+    let mut settings = Settings::default();
+    let mut bed = Bed::with("rate-limit-grpc", |of_bed| {
+        self::settings(false, false)(of_bed);
+        say(of_bed, "shop", true, true);
+        settings.clone_from(of_bed);
+    })
+    .await;
+    let mut objects = bed.service("team-a", "web").await;
+    objects.extend(extension(&counter));
+    let policy = json!({ "global": { "descriptors": generic("calls") } });
+    let services = json!([{ "name": "web", "port": 80, "protocol": "h2c" }]);
+    objects.push(object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+        "metadata": { "name": "grpc", "namespace": "team-a" },
+        "spec": { "virtualhost": { "fqdn": "grpc.example.com", "rateLimitPolicy": policy }, "routes": [{ "services": services }] } })));
+    bed.apply(objects).await;
+    let call = async |bed: &Bed| -> GrpcAnswer<Reply> {
+        bed.http.clone().host("grpc.example.com").grpc("/shop.Cart/Add", &Request::default()).await.unwrap()
+    };
+    let remaining = |call: &GrpcAnswer<Reply>| call.answer.header("x-ratelimit-remaining").map(str::to_owned);
+    for (left, status) in [("1", 0), ("0", 0), ("0", RESOURCE_EXHAUSTED), ("0", RESOURCE_EXHAUSTED)] {
+        let call = call(&bed).await;
+        assert_eq!((call.status, remaining(&call).as_deref()), (Some(status), Some(left)));
+        assert_eq!(call.answer.header("x-ratelimit-limit"), Some("2, 2;w=3600"));
+        let reset: u32 = call.answer.header("x-ratelimit-reset").unwrap().parse().unwrap();
+        assert!(reset <= 3600, "{reset} seconds until the hour ends");
+    }
+    // What is no gRPC is answered 429 whatever the code of gRPC is.
+    let plain = bed.http.clone().host("grpc.example.com").http2().get("/").await.unwrap();
+    assert_eq!((plain.status.as_u16(), plain.header("grpc-status")), (429, None));
+
+    say(&mut settings, "shop", false, false);
+    bed.pipeline().set_settings(&settings);
+    bed.publish().await;
+    let limited = call(&bed).await;
+    assert_eq!((limited.status, remaining(&limited)), (Some(UNAVAILABLE), None));
+
+    // The service has no limits in this domain.
+    say(&mut settings, "elsewhere", true, true);
+    bed.pipeline().set_settings(&settings);
+    bed.publish().await;
+    let unlimited = call(&bed).await;
+    assert_eq!((unlimited.status, unlimited.replies.len()), (Some(0), 1));
 }
 
 /// The service stops and comes back under load. What is closed then answers 500, what is open loses nothing.

@@ -103,6 +103,8 @@ endpoints: [{addresses: [127.0.0.1]}]
 ---
 {apiVersion: getambassador.io/v3alpha1, kind: TracingService, metadata: {name: web, namespace: default}, spec: {service: none, driver: zipkin}}
 ---
+{apiVersion: getambassador.io/v3alpha1, kind: ConsulResolver, metadata: {name: web, namespace: default}, spec: {address: 'consul.example.org:8500', datacenter: dc1}}
+---
 {apiVersion: getambassador.io/v3alpha1, kind: DevPortal, metadata: {name: web, namespace: default}, spec: {default: true}}
 ";
 

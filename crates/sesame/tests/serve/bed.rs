@@ -74,6 +74,17 @@ impl Bed {
 
     /// A replica at an address, with more flags, some of which have no value. It is started, not awaited.
     pub async fn replica_at(&self, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
+        self.replica_in(name, address, flags, &[]).await
+    }
+
+    /// The same with variables in its environment.
+    pub async fn replica_in(
+        &self,
+        name: &str,
+        address: Ipv4Addr,
+        flags: &[(&str, &str)],
+        environment: &[(&str, &str)],
+    ) -> Replica {
         let file = |name: &str| self.state.path().join("certs").join(name).display().to_string();
         let files = [
             ("contour-cafile", file("cacert.pem")),
@@ -81,11 +92,17 @@ impl Bed {
             ("contour-key-file", file("sesamekey.pem")),
         ];
         let files = files.iter().map(|(name, path)| (*name, path.as_str()));
-        self.replica_without_files(name, address, &files.chain(flags.iter().copied()).collect::<Vec<_>>()).await
+        let flags: Vec<_> = files.chain(flags.iter().copied()).collect();
+        let variables = environment.iter().fold(sesame(), |command, (name, value)| command.env(name, value));
+        self.start_replica(variables, name, address, &flags)
     }
 
     /// The same without the certificates of the bed.
     pub async fn replica_without_files(&self, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
+        self.start_replica(sesame(), name, address, flags)
+    }
+
+    fn start_replica(&self, program: Command, name: &str, address: Ipv4Addr, flags: &[(&str, &str)]) -> Replica {
         let usual = [
             ("xds-address", address.to_string()),
             ("health-address", address.to_string()),
@@ -99,7 +116,7 @@ impl Bed {
             ("log", "info,status=debug,kube_client=off".to_owned()),
             ("kubeconfig", self.api.kubeconfig().unwrap().display().to_string()),
         ];
-        let command = sesame().name(name).env("POD_NAME", name).arg("serve");
+        let command = program.name(name).env("POD_NAME", name).arg("serve");
         // What a test says stands above what is usual.
         let usual = usual.iter().map(|(name, value)| (*name, value.as_str()));
         let usual = usual.filter(|(name, _)| !flags.iter().any(|(other, _)| other == name));

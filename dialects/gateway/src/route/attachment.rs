@@ -122,6 +122,14 @@ pub(crate) fn parents<'r>(
             let field = FieldPath::from("spec.parentRefs").index(index);
             work.report(&Rejection::new(Code::GatewayRouteParent, field, why.as_str()));
         }
+        if let Ok(attached) = &attached
+            && !attached.iter().any(|(at, _)| listeners[*at].is_served())
+        {
+            // Attachment does not depend on the status of listeners: the route is accepted, and counted there.
+            let field = FieldPath::from("spec.parentRefs").index(index);
+            let why = format!("no listener of {owner} that the route attaches to is served");
+            work.report(&Rejection::new(Code::GatewayRouteUnserved, field, why));
+        }
         let (attached, refused) = match attached {
             Ok(attached) => (attached, None),
             Err(refused) => (Vec::new(), Some(refused)),

@@ -1,0 +1,90 @@
+//! Emissary's own test client, and its echo over gRPC behind Mappings: protocols spoken by libraries that are not ours.
+
+use crate::bed::{Bed, secret, service, slice_of};
+use kinds::Object;
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use testbed::{KatServer, cases::object, certs::Ca, kat_client};
+
+fn of(kind: &str, name: &str, spec: &Value) -> Object {
+    object(&json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": kind,
+        "metadata": { "name": name, "namespace": "team-a" }, "spec": spec }))
+}
+
+fn listener(name: &str, port: u16, protocol: &str) -> Object {
+    let binding = json!({ "namespace": { "from": "ALL" } });
+    of("Listener", name, &json!({ "port": port, "protocol": protocol, "securityModel": "XFP", "hostBinding": binding }))
+}
+
+fn mapping(name: &str, spec: &Value) -> Object {
+    let mut all = json!({ "hostname": "*", "service": "web" });
+    all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    of("Mapping", name, &all)
+}
+
+/// What `kat-client` says of a call: the status of gRPC, and the backend of a reply.
+fn call(result: &Value) -> (Option<&str>, Option<&str>) {
+    (result["headers"]["Grpc-Status"][0].as_str(), result["text"]["backend"].as_str())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_of_emissary_is_served_over_every_protocol_that_it_speaks() {
+    let echo = KatServer::echo().await.unwrap();
+    let IpAddr::V4(address) = echo.address().ip() else { unreachable!("test addresses are IPv4") };
+    let mut bed = Bed::with("emissary-kat", |settings| settings.emissary.address = settings.http.address).await;
+    let ca = Ca::new("kat");
+    let mut objects = bed.service("team-a", "web").await;
+    let policy = json!({ "insecure": { "action": "Route" } });
+    objects.extend([
+        service("team-a", "echo"),
+        slice_of("team-a", "echo", &[address], echo.address().port()),
+        secret("team-a", "cert", &ca.leaf("a.example.com").make()),
+        listener("http", 9080, "HTTP"),
+        listener("https", 9443, "HTTPS"),
+        of("Module", "ambassador", &json!({ "config": { "enable_grpc_http11_bridge": true } })),
+        of("Host", "any", &json!({ "hostname": "*", "tlsSecret": { "name": "cert" }, "requestPolicy": policy })),
+        mapping("web", &json!({ "prefix": "/web/", "rewrite": "/seen/" })),
+        mapping("socket", &json!({ "prefix": "/socket/", "allow_upgrade": ["websocket"] })),
+        mapping("moved", &json!({ "prefix": "/moved/", "service": "other.example.com", "host_redirect": true })),
+        mapping("echo", &json!({ "prefix": "/echo.EchoService/", "rewrite": "", "service": "echo", "grpc": true })),
+    ]);
+    bed.apply(objects).await;
+    let at = bed.http.addr().ip();
+    let (http, https) = (format!("http://{at}:9080"), format!("https://{at}:9443"));
+    let method = format!("{http}/echo.EchoService/Echo");
+    let over_tls = |version: &str| {
+        json!({ "url": format!("{https}/web/tls"), "headers": { "Host": "a.example.com" }, "sni": true, "ca_cert": ca.pem(),
+            "minTLSv": version, "maxTLSv": version })
+    };
+    let web_text = json!({ "content-type": "application/grpc-web-text", "accept": "application/grpc-web-text" });
+    let results = kat_client::ask([
+        json!({ "url": format!("{http}/web/plain?a=b"), "headers": { "Host": "a.example.com" } }),
+        json!({ "url": format!("{http}/moved/"), "headers": { "Host": "a.example.com" } }),
+        over_tls("v1.2"),
+        over_tls("v1.3"),
+        over_tls("v1.1"),
+        json!({ "url": method, "grpc_type": "real", "headers": { "kat-req-echo-requested-status": "0" } }),
+        json!({ "url": method, "grpc_type": "real", "headers": { "kat-req-echo-requested-status": "7" } }),
+        json!({ "url": method, "grpc_type": "bridge", "headers": { "content-type": "application/grpc" } }),
+        json!({ "url": method, "grpc_type": "web", "headers": web_text }),
+        json!({ "url": format!("ws://{at}:9080/socket/"), "messages": ["one", "two"] }),
+    ])
+    .await
+    .unwrap();
+    let [plain, moved, tls12, tls13, tls11, called, denied, bridged, web, socket] =
+        <[Value; 10]>::try_from(results).unwrap();
+
+    assert_eq!((&plain["status"], &plain["json"]["path"]), (&json!(200), &json!("/seen/plain")), "{plain}");
+    assert_eq!((&plain["json"]["query"], &plain["json"]["host"]), (&json!("a=b"), &json!("a.example.com")), "{plain}");
+    let location = &moved["headers"]["Location"][0];
+    assert_eq!((&moved["status"], location), (&json!(301), &json!("http://other.example.com/moved/")), "{moved}");
+    for (answer, version) in [(tls12, 0x0303), (tls13, 0x0304)] {
+        assert_eq!((&answer["status"], &answer["tls_version"]), (&json!(200), &json!(version)), "{answer}");
+    }
+    assert!(tls11["error"].as_str().is_some_and(|error| error.contains("protocol version")), "{tls11}");
+    assert_eq!(call(&called), (Some("0"), Some("kat-server")), "{called}");
+    assert_eq!(call(&denied), (Some("7"), None), "{denied}");
+    assert_eq!(call(&bridged), (Some("0"), Some("kat-server")), "{bridged}");
+    assert_eq!(call(&web), (Some("0"), Some("kat-server")), "{web}");
+    assert_eq!((&socket["status"], &socket["messages"]), (&json!(101), &json!(["one", "two"])), "{socket}");
+}
