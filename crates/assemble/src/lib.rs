@@ -15,6 +15,7 @@ pub mod combine;
 pub mod conditional_host;
 pub mod order;
 pub mod priority;
+pub mod quic;
 pub mod shared_routes;
 pub mod split;
 pub mod tls;

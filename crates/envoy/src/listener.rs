@@ -12,6 +12,7 @@ pub mod ext_authz;
 pub mod filters;
 pub mod jwt;
 pub mod local_replies;
+pub mod quic;
 pub mod rate_limit;
 pub mod script;
 pub mod slots;
@@ -40,7 +41,7 @@ use envoy_api::{
     },
     xds::r#type::matcher::v3::Matcher,
 };
-use model::{ChainId, Port, listener::ConnectionSettings};
+use model::{ChainId, Port, PortProtocol, listener::ConnectionSettings};
 use prost::Message;
 
 /// The number of `Listener.filter_chains`.
@@ -77,12 +78,18 @@ pub fn encrypted<'a>(
     bytes.freeze()
 }
 
-/// A chain of a TLS listener whose requests are looked at, encoded; the hosts of the port travel so.
+/// A chain of a TLS or HTTP/3 listener whose requests are looked at, encoded; the hosts of the port travel so.
 pub fn chain(port: &Port, id: &ChainId, packing: Packing) -> Bytes {
+    let transport_socket = match port.protocol {
+        PortProtocol::Quic => quic::transport_socket(&id.termination, port),
+        PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => {
+            tls::transport_socket(&id.termination, port)
+        }
+    };
     let chain = FilterChain {
         name: name::chain(id),
         filters: vec![http(port, Some(id), packing)],
-        transport_socket: Some(tls::transport_socket(&id.termination, port)),
+        transport_socket: Some(transport_socket),
         transport_socket_connect_timeout: id.termination.is_on_demand().then(|| tls::HANDSHAKE_TIMEOUT.into()),
         ..Default::default()
     };

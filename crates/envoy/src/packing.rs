@@ -118,6 +118,7 @@ mod tests {
         let chains = |names: &[&str]| Admission {
             chains: names.iter().map(|&name| name.into()).collect(),
             by_server_name: false,
+            http3_port: None,
         };
         let guarded = |packing, admission: &Admission| {
             let host = decoded(&encode(packing, &http(), &host("a.example.com"), Some(admission)));

@@ -330,6 +330,7 @@ codes! {
     7014 SharedRoutesUnused Error "no host takes the routes of the object" "give the object the host name or the labels that a host asks for, or create the host; nothing of the object is served until then";
     7015 RouteTakenByPriority Warning "a route of another namespace has requests by its priority" "lower the priority of the route that the message names, or agree on who serves the path";
     7022 RouteSharedAcrossNamespaces Warning "a route of another namespace has a share or copies of the requests" "agree with the owner of the object that the message names, or change the match, the weight or the shadow";
+    7023 Http3Tls Warning "the host has TLS settings that proxies cannot keep over HTTP/3" "nothing to do if clients may use TCP, where the host is served and where they are not told about HTTP/3; otherwise remove the setting in the message";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";

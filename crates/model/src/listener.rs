@@ -121,12 +121,24 @@ pub enum PortProtocol {
     Tcp,
     /// UDP.
     Udp,
+    /// HTTP/3, over QUIC. The server name decides about the certificate, as with TLS over TCP; every connection is terminated.
+    Quic,
 }
 
 impl PortProtocol {
     /// Whether requests or connections are told apart by their host. Otherwise a port has one listener.
     pub fn has_hosts(self) -> bool {
-        matches!(self, PortProtocol::Http | PortProtocol::Tls)
+        matches!(self, PortProtocol::Http | PortProtocol::Tls | PortProtocol::Quic)
+    }
+
+    /// Whether connections are encrypted, so that hosts have certificates and filter chains.
+    pub fn is_tls(self) -> bool {
+        matches!(self, PortProtocol::Tls | PortProtocol::Quic)
+    }
+
+    /// Whether it has a port of UDP; otherwise it has one of TCP.
+    pub fn is_udp(self) -> bool {
+        matches!(self, PortProtocol::Udp | PortProtocol::Quic)
     }
 }
 
@@ -137,6 +149,7 @@ impl fmt::Display for PortProtocol {
             PortProtocol::Tls => "TLS",
             PortProtocol::Tcp => "TCP",
             PortProtocol::Udp => "UDP",
+            PortProtocol::Quic => "HTTP/3",
         })
     }
 }

@@ -215,7 +215,8 @@ pub struct ChainId {
     pub is_fallback: bool,
 }
 
-/// Which connections of a TLS port may carry the requests for a host. The others are answered with 421.
+/// Which connections of a TLS port may carry the requests for a host. The others are answered with 421. And where else its clients may
+/// connect.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Admission {
     /// Those that took one of these filter chains, by name. None where the connections of the host are passed through.
@@ -223,6 +224,8 @@ pub struct Admission {
     /// Of the first chain only those whose client named the host itself: its certificates are shown on demand, and its other
     /// hosts have certificates of their own.
     pub by_server_name: bool,
+    /// The port at which the host is served by HTTP/3 as well: responses tell clients.
+    pub http3_port: Option<u16>,
 }
 
 /// What is done with the connections of a TLS host.

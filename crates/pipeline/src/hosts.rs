@@ -2,10 +2,11 @@
 //!
 //! In: translations. Out: rows of [`assemble`]'s virtual hosts, TLS hosts and filter chains. Who wins is decided there. What hosts
 //! repeat of wider ones stands in [`wide`], hosts that are parts of others in [`conditional`], and hosts that have the same routes in
-//! [`equal`].
+//! [`equal`]. Which TLS hosts are served by HTTP/3 as well is found in [`http3`].
 
 pub mod conditional;
 pub mod equal;
+mod http3;
 mod wide;
 
 use crate::{
@@ -15,12 +16,13 @@ use crate::{
     on_demand::{self, BelowWildcardsByChain},
     partition,
     ports::ActiveListeners,
-    settings::{Certificates, Settings},
+    settings::{Certificates, Fleets, Settings},
     shared_routes::{self, SelectedRoutes},
     translations::{Contribution, HostKey, TlsByHost, TranslationsByHost},
     wildcard_certificate,
 };
 use assemble::{
+    quic,
     shared_routes::Selection,
     tls,
     virtual_host::{self, Contributions},
@@ -65,7 +67,7 @@ impl Derived for VirtualHosts {
             return Some(virtual_host::Assembled::clone(catch_all));
         }
         let wildcard = wildcard_certificate::for_host(key, active, reads);
-        if active.protocol == PortProtocol::Tls && wildcard.is_none() && !active.is_own_host(host) {
+        if active.protocol.is_tls() && wildcard.is_none() && !active.is_own_host(host) {
             reads.get::<TlsHosts>(key)?;
         }
         if let Some(equal) = equal::assembled(key, reads) {
@@ -152,11 +154,16 @@ impl Derived for TlsHosts {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<tls::Assembled> {
         let (listener, host) = key;
         let active = reads.get::<ActiveListeners>(listener)?;
-        if active.protocol != PortProtocol::Tls || !isolation::is_own(key, reads) {
+        if !active.protocol.is_tls() || !isolation::is_own(key, reads) {
             return None;
         }
         let pieces: Vec<&TlsPiece> = reads.parts::<TlsByHost>(key).into_iter().flat_map(|(_, pieces)| pieces).collect();
         let mut assembled = tls::assemble(host, pieces.clone())?;
+        if active.protocol == PortProtocol::Quic {
+            let settings = reads.get::<Fleets>(listener.fleet());
+            let has_curves = settings.is_some_and(|settings| !settings.connections.curves.is_empty());
+            quic::restrict(host, &mut assembled, &pieces, has_curves);
+        }
         if assembled.fallback.is_some()
             && let Some(every) = isolation::tls_for_every_name(&active.port, reads)
         {
@@ -170,6 +177,7 @@ impl Derived for TlsHosts {
         }
         if let TlsMode::Http(termination) = &mut assembled.mode
             && active.from_settings
+            && active.protocol == PortProtocol::Tls
             && on_demand::is_on_demand(self.0, host, termination, reads)
         {
             *termination = termination.on_demand();
@@ -431,9 +439,11 @@ impl Derived for Placements {
         let placed = |admission| Some(Placement { port: active.port.clone(), admission });
         match active.protocol {
             PortProtocol::Http => return placed(None),
-            PortProtocol::Tls => {}
+            PortProtocol::Tls | PortProtocol::Quic => {}
             PortProtocol::Tcp | PortProtocol::Udp => return None,
         }
+        let http3_port = http3::port_of(host, active, reads);
+        let admission = |chains: &[ChainId]| Admission { http3_port, ..admission(chains) };
         if let Some(own) = reads.get::<TlsHosts>(key) {
             let chains = chains_of(listener, own);
             if chains.is_empty() {
@@ -462,6 +472,7 @@ fn admission(chains: &[ChainId]) -> Admission {
     Admission {
         chains: chains.iter().map(|chain| name::chain(chain).into()).collect(),
         by_server_name: chains.first().is_some_and(|chain| chain.termination.is_on_demand()),
+        http3_port: None,
     }
 }
 
@@ -496,6 +507,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline.derived(PortsWithChains).per::<PortsOfChains>();
     on_demand::declare(pipeline);
     pipeline.derived(Chains).per::<HostsByChain>().sums_up();
+    pipeline.index::<http3::Http3Listeners>();
     pipeline.derived(Placements).each::<VirtualHosts>();
     pipeline.parts::<Losers<VirtualHosts>>().parts::<Losers<TlsHosts>>();
 }

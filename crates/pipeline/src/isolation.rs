@@ -12,7 +12,7 @@ use crate::{
     translations::{HostKey, TlsByHost, TranslationsByHost},
 };
 use engine::{Index, Reads};
-use model::{Code, Host, ListenerId, ObjectRef, Origin, PortId, PortProtocol, Verdict};
+use model::{Code, Host, ListenerId, ObjectRef, Origin, PortId, Verdict};
 use std::collections::BTreeMap;
 
 /// Listeners of ports that have hosts, by port and host; one for each.
@@ -82,7 +82,7 @@ pub(crate) fn lost(key: &HostKey, owner: &HostOwner, reads: &mut Reads<'_>) -> V
         }
         HostOwner::Outside => format!("listener {listener} is not for host {host}"),
     };
-    let is_tls = reads.get::<ActiveListeners>(listener).is_some_and(|active| active.protocol == PortProtocol::Tls);
+    let is_tls = reads.get::<ActiveListeners>(listener).is_some_and(|active| active.protocol.is_tls());
     let mut including = from_narrowest(host).into_iter().map(|host| (listener.clone(), host));
     if is_tls && !including.any(|including| reads.probe::<TlsByHost>(&including).len() > 0) {
         return Vec::new();

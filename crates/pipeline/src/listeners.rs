@@ -2,7 +2,7 @@
 //!
 //! In: ports, the chains of their TLS hosts, the hosts whose connections are passed on, and where plain TCP and UDP listeners lead.
 //! Out: an Envoy listener for each port that is not the plaintext part of another. A TLS listener has every chain in it, so one that comes or goes costs Envoy all of
-//! them; here it costs a copy of the others' bytes. Hosts with on-demand certificates share one chain, and come and go without the
+//! them; here it costs a copy of the others' bytes. So has an HTTP/3 listener; connections for hosts that it cannot serve are closed. Hosts with on-demand certificates share one chain, and come and go without the
 //! listener.
 
 use crate::{
@@ -87,8 +87,8 @@ impl Table for EncodedTcpChains {
 impl Derived for EncodedTcpChains {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<ChainBytes> {
         let proxy = reads.get::<TcpHosts>(key)?;
-        let port = reads.get::<ActiveListeners>(&key.0)?.port.clone();
-        let port = reads.get::<PortSettings>(&port)?;
+        let active = reads.get::<ActiveListeners>(&key.0).filter(|active| active.protocol == PortProtocol::Tls)?;
+        let port = reads.get::<PortSettings>(&active.port)?;
         let (host, termination) = (key.1.clone(), proxy.termination.clone());
         let chain = TcpChain { host, termination, clients: proxy.clients.clone() };
         let taken = listener::tcp::taken(&key.0, &chain);
@@ -158,7 +158,7 @@ impl Derived for ListenerResources {
             let port = reads.get::<PortSettings>(id).filter(|_| !is_within_tls(id, reads))?;
             match port.protocol {
                 PortProtocol::Http => Some(plaintext(port, self.0)),
-                PortProtocol::Tls => encrypted(port, self.0, reads),
+                PortProtocol::Tls | PortProtocol::Quic => encrypted(port, self.0, reads),
                 PortProtocol::Tcp | PortProtocol::Udp => stream(port, reads),
             }
         };
@@ -231,25 +231,35 @@ fn encrypted(port: &Port, packing: Packing, reads: &mut Reads<'_>) -> Option<Res
             }
         }
         let tcp = reads.probe::<TcpHostsByListener>(id);
-        named.extend(tcp.filter_map(|key| reads.get::<EncodedTcpChains>(key)).cloned());
+        if port.protocol == PortProtocol::Quic {
+            refused.extend(tcp.map(|(_, host)| host.clone()).filter(|host| *host != Host::Any));
+        } else {
+            named.extend(tcp.filter_map(|key| reads.get::<EncodedTcpChains>(key)).cloned());
+        }
     }
     let others = named.iter().find_map(|chain| chain.others.clone());
     if named.is_empty() && fallback.is_none() && plaintext.is_none() {
         return None;
     }
-    // What a listener has no certificate for is no wider one's.
+    // What a listener has no certificate for is no wider one's, and what HTTP/3 cannot pass on or keep is no wider host's.
     let refused = (!refused.is_empty()).then(|| listener::sni::names(name::REFUSED_CHAIN, &refused));
     let names = listener::sni::matcher(named.iter().filter_map(|chain| chain.names.as_ref()).chain(&refused), others);
     let names = if plaintext.is_some() { listener::sni::beside_plaintext(names) } else { names };
     let in_plaintext = plaintext.map(|port| listener::plaintext_chain(port, packing));
     let chains = named.iter().map(|chain| &chain.chain).chain(&in_plaintext);
     let default = fallback.as_ref().map(|chain| &chain.chain);
-    let body = listener::encrypted(port, chains, default, names);
+    let body = match port.protocol {
+        PortProtocol::Quic => listener::quic::listener(port, chains, names),
+        PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => {
+            listener::encrypted(port, chains, default, names)
+        }
+    };
     let all = || named.iter().chain(&fallback);
     let certificates: BTreeSet<&Ref> = all().flat_map(|chain| &chain.certificates).collect();
     let of_plaintext = plaintext.map(|port| packing::awaited(&port.id, packing));
     let awaited: BTreeSet<&Ref> = all().map(|chain| &chain.awaited).chain(&of_plaintext).collect();
     let limit = listener::access_log::handshakes::limit(&port.http.access_log);
+    let limit = limit.filter(|_| port.protocol == PortProtocol::Tls);
     let bucket = limit.map(|limit| Ref::To(Kind::TokenBucket, name::handshake_log(limit).into()));
     let refs = awaited.into_iter().chain(certificates).cloned().chain(bucket).chain(collector(port)).collect();
     Some(Resource { refs, ..Resource::of(name::port(&port.id), body) })
@@ -261,7 +271,7 @@ fn stream(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
     let stream = reads.get::<Streams>(id)?;
     let (message, awaited) = match port.protocol {
         PortProtocol::Udp => (listener::udp::listener(port, id), Ref::To(Kind::Cluster, name::udp_cluster(id).into())),
-        PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp => (
+        PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Quic => (
             listener::tcp::listener(port, id, stream.target.clients.as_ref()),
             Ref::To(Kind::Extension, name::tcp_listener(id).into()),
         ),

@@ -170,6 +170,10 @@ fn of_host(key: &HostKey, packing: Packing, reads: &mut Reads<'_>) -> Option<Obj
 fn of_tls(key: &HostKey, reads: &mut Reads<'_>, object_resources: &mut BTreeSet<ObjectResource>) {
     let Some(host) = reads.get::<TlsHosts>(key) else { return };
     let Some(active) = reads.get::<ActiveListeners>(&key.0) else { return };
+    // HTTP/3 connections of a host that it cannot serve are closed, whether there is a listener or not.
+    if active.protocol == PortProtocol::Quic && host.mode.http().is_none() {
+        return;
+    }
     let fleet = key.0.fleet();
     object_resources.insert(shared(fleet, Kind::Listener, name::port(&active.port)));
     let terminations = host.mode.http().into_iter().chain(&host.fallback);

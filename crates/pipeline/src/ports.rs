@@ -148,7 +148,7 @@ fn who(claim: &Option<(Precedence, Origin)>) -> String {
 /// for shares the address of one of the settings' both are one Envoy listener, so settings that come to its address, or leave it,
 /// rename its port: of two listeners one has to go, and keeping the object's name would rename the port of all hosts of the settings.
 fn port_id(fleet: &FleetId, protocol: PortProtocol, bind: Bind, settings: Option<&FleetSettings>) -> PortId {
-    let transport = if protocol == PortProtocol::Udp { "udp" } else { "tcp" };
+    let transport = if protocol.is_udp() { "udp" } else { "tcp" };
     let mut listeners = settings.into_iter().flat_map(|settings| settings.listeners(fleet));
     if let Some((id, ..)) = listeners.find(|(.., own)| own.canonical() == bind && transport == "tcp") {
         return PortId::new(fleet.clone(), id.name().clone());
@@ -188,7 +188,7 @@ impl Index for ListenersByNumber {
     const NAME: &'static str = "by port number";
 
     fn keys(id: &ListenerId, listener: &ListenerRow) -> impl IntoIterator<Item = PortNumber> {
-        let (is_udp, number) = (listener.protocol == PortProtocol::Udp, listener.bind.port);
+        let (is_udp, number) = (listener.protocol.is_udp(), listener.bind.port);
         [PortNumber { fleet: id.fleet().clone(), is_udp, number }]
     }
 }
@@ -411,15 +411,17 @@ impl Derived for PortSettings {
             reads.get::<Fleets>(id.fleet()).map(|settings| FleetSettings::clone(settings)).unwrap_or_default();
         let http = match row.protocol {
             PortProtocol::Http if row.plaintext_of.is_none() => settings.http_settings,
-            PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => settings.https_settings,
+            PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp | PortProtocol::Quic => {
+                settings.https_settings
+            }
         };
         let mut http = row.overrides.applied(http);
         if let Some(servers) = logs::of_fleet(id.fleet(), reads) {
             http.access_log.servers = servers;
         }
-        let tracer = match row.protocol {
-            PortProtocol::Http | PortProtocol::Tls => reads.get::<Tracers>(id.fleet()).map(|row| row.tracer.clone()),
-            PortProtocol::Tcp | PortProtocol::Udp => None,
+        let tracer = match row.protocol.has_hosts() {
+            true => reads.get::<Tracers>(id.fleet()).map(|row| row.tracer.clone()),
+            false => None,
         };
         let Bind { address, port } = row.bind;
         let (id, protocol) = (id.clone(), row.protocol);
@@ -446,6 +448,10 @@ impl Index for PortsByListener {
 pub struct ActiveListener {
     /// Its port.
     pub port: PortId,
+    /// Where that listens.
+    pub bind: Bind,
+    /// The port that clients reach it at.
+    pub public_port: u16,
     /// What is spoken there.
     pub protocol: PortProtocol,
     /// Whether it is one of the settings'.
@@ -481,6 +487,8 @@ impl Derived for ActiveListeners {
         let port = reads.probe::<PortsByListener>(id).find(|port| **port == row.port)?;
         Some(ActiveListener {
             port: port.clone(),
+            bind: row.bind,
+            public_port: row.overrides.public_port.unwrap_or(row.bind.port),
             protocol: row.protocol,
             from_settings: row.claim.is_none(),
             host: row.host.clone(),

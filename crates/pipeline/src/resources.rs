@@ -394,7 +394,8 @@ impl Table for TcpResources {
 impl Derived for TcpResources {
     fn compute(&self, key: &HostKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let proxy = reads.get::<TcpHosts>(key)?;
-        let port = &reads.get::<ActiveListeners>(&key.0)?.port;
+        let active = reads.get::<ActiveListeners>(&key.0).filter(|active| active.protocol == PortProtocol::Tls)?;
+        let port = &active.port;
         let authors = authors(key, reads);
         tcp_proxy(tcp_name(key), (&proxy.clusters, proxy.unavailable, proxy.idle), port, authors, reads)
     }

@@ -30,7 +30,7 @@ impl Index for SlotsOfPorts {
     const NAME: &'static str = "by slot";
 
     fn keys(id: &PortId, port: &Port) -> impl IntoIterator<Item = SlotKey> {
-        let has_slots = matches!(port.protocol, PortProtocol::Http | PortProtocol::Tls);
+        let has_slots = port.protocol.has_hosts();
         let slots = has_slots.then(|| Slot::of(&port.http)).into_iter().flatten();
         slots.map(|slot| (id.clone(), slot)).collect::<Vec<_>>()
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 use assemble::wildcard_certificate::{Right, WildcardCertificate};
 use engine::Reads;
-use model::{ListenerId, PortProtocol};
+use model::ListenerId;
 
 /// The certificate of a wildcard that a client of the host is shown; nothing on a plaintext listener, for a host with a certificate
 /// of its own, and where the connections of the wildcard are passed on.
@@ -19,7 +19,7 @@ pub(crate) fn for_host<'r>(
     reads: &mut Reads<'r>,
 ) -> Option<WildcardCertificate<'r>> {
     let (listener, host) = key;
-    if active.protocol != PortProtocol::Tls {
+    if !active.protocol.is_tls() {
         return None;
     }
     let is_deep = reads.get::<ListenersWithDeepTls>(listener).is_some();

@@ -53,10 +53,15 @@ fn listener(n: [u8; 6]) -> Value {
         1 => json!({ "selector": { "matchLabels": { "edge": "x" } } }),
         _ => json!({ "namespace": { "from": "ALL" } }),
     };
-    json!({
-        "port": pick(&[8080, 8443, 9000, 9001], n[0]), "protocol": pick(&["HTTP", "HTTPS", "HTTP", "HTTPPROXY", "TCP", "TLS"], n[1]),
+    let mut spec = json!({
+        "port": pick(&[8080, 8443, 9000, 9001], n[0]),
         "securityModel": pick(&["XFP", "SECURE", "INSECURE"], n[2]), "hostBinding": binding, "l7Depth": n[4] % 2,
-    })
+    });
+    match pick(&["HTTP", "HTTPS", "HTTP3", "HTTPPROXY", "TCP", "TLS"], n[1]) {
+        "HTTP3" => spec["protocolStack"] = json!(["TLS", "HTTP", "UDP"]),
+        protocol => spec["protocol"] = protocol.into(),
+    }
+    spec
 }
 
 fn host(n: [u8; 6]) -> Value {

@@ -331,8 +331,9 @@ fn fleet_settings(number: u8) -> FleetSettings {
 
 /// Listeners on one of two ports of one of three fleets, with a route, TLS or a target that may or may not fit.
 fn claim(name: u8, form: u16) -> Claims {
+    use PortProtocol::{Http, Quic, Tcp, Tls, Udp};
     let pick = |at: u32, of: u16| usize::from((form >> at) % of);
-    let protocol = [PortProtocol::Http, PortProtocol::Tls, PortProtocol::Tcp, PortProtocol::Udp][pick(0, 4)];
+    let protocol = [Http, Tls, Tcp, Udp, Quic][pick(0, 5)];
     let host = ["*", "*.example.com", "a.example.com", "b.a.example.com"][pick(2, 4)];
     let listener = ["one", "two"][pick(4, 2)];
     let service = ["web", "api"][pick(5, 2)];

@@ -33,6 +33,8 @@ mod forged;
 mod grpc_health;
 #[path = "packing/holders.rs"]
 mod holders;
+#[path = "packing/http3.rs"]
+mod http3;
 #[path = "packing/limits.rs"]
 mod limits;
 #[path = "packing/matrix.rs"]

@@ -2,7 +2,8 @@
 //!
 //! In: the object. Out: what it [asks for](RequestedListener), or what is wrong with it. On the port of one of the shared fleet's own listeners it
 //! is that listener, with its settings: what differs is told. On any other port it claims a listener, with settings of its own. One for
-//! HTTP over TLS claims another for the plaintext connections of its port. Where there is no Host at all it serves every name itself,
+//! HTTP over TLS claims another for the plaintext connections of its port. One for HTTP/3 always claims a listener, as it has a port of UDP;
+//! a Listener for HTTPS with the same number tells clients about it. Where there is no Host at all it serves every name itself,
 //! as Emissary's default Host does.
 
 use crate::{
@@ -30,6 +31,9 @@ use std::sync::Arc;
 
 /// The Secret with the certificate of the default Host, in the namespace of Sesame.
 pub const FALLBACK_SECRET: &str = "fallback-self-signed-cert";
+
+/// The port that clients reach HTTPS at, where nothing else is said.
+const HTTPS: u16 = 443;
 
 /// What a Listener asks for.
 pub struct RequestedListener {
@@ -79,7 +83,9 @@ fn asked(
         problems.no_effect("statsPrefix", "connections of TCPMappings are counted by their clusters");
     }
     let own = if stack.is_tls { &settings.own.https } else { &settings.own.http };
-    let (id, claim, trusted_hops) = match own.as_ref().filter(|own| own.port == port) {
+    // The shared listeners have ports of TCP.
+    let own = own.as_ref().filter(|own| own.port == port && !stack.is_quic);
+    let (id, claim, trusted_hops) = match own {
         Some(own) => {
             let own = &own.http;
             if !stack.is_http && !stack.is_tls {
@@ -111,6 +117,7 @@ fn asked(
         }
         None => {
             let protocol = match stack {
+                Stack { is_quic: true, .. } => PortProtocol::Quic,
                 Stack { is_tls: true, .. } => PortProtocol::Tls,
                 Stack { is_http: true, .. } => PortProtocol::Http,
                 _ => PortProtocol::Tcp,
@@ -120,6 +127,7 @@ fn asked(
                 proxy_protocol: Some(stack.is_proxied),
                 max_streams: streams,
                 stats_prefix,
+                public_port: stack.is_quic.then(|| settings.https_port.unwrap_or(HTTPS)),
                 http: None,
             };
             let id = ListenerId::new(FleetId::Shared, name(subject));
@@ -127,14 +135,14 @@ fn asked(
             (id, Some(claim), hops.unwrap_or_default())
         }
     };
-    let plaintext = (stack.is_tls && stack.is_http).then(|| {
+    let plaintext = (stack.is_tls && stack.is_http && !stack.is_quic).then(|| {
         let own = ListenerId::new(FleetId::Shared, format!("{}/plaintext", name(subject)));
         let overrides = claim.as_ref().map(|claim| claim.overrides.clone()).unwrap_or_default();
         let plaintext = claim_of(object, subject, &own, port, PortProtocol::Http, settings);
         ListenerClaim { plaintext_of: Some(id.clone()), overrides, ..plaintext }
     });
     let trusts_forwarded = trusted_hops > 0;
-    let (object, is_tls, is_http) = (subject.clone(), stack.is_tls, stack.is_http);
+    let (object, Stack { is_tls, is_http, is_quic, .. }) = (subject.clone(), stack);
     Some(RequestedListener {
         port,
         bound: BoundListener {
@@ -145,6 +153,7 @@ fn asked(
             port,
             is_tls,
             is_http,
+            is_quic,
             security,
             trusts_forwarded,
             binding,
@@ -189,11 +198,12 @@ fn count(problems: &mut Problems<'_>, field: &str, value: &kinds::Checked<Option
 }
 
 /// What is spoken on a Listener.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Stack {
     is_http: bool,
     is_tls: bool,
     is_proxied: bool,
+    is_quic: bool,
 }
 
 fn stack(object: &emissary::Listener, problems: &mut Problems<'_>) -> Option<Stack> {
@@ -219,21 +229,24 @@ fn stack(object: &emissary::Listener, problems: &mut Problems<'_>) -> Option<Sta
             return None;
         }
     };
-    use StackProtocol::{Http, Proxy, Tcp, Tls};
+    use StackProtocol::{Http, Proxy, Tcp, Tls, Udp};
     match &stack[..] {
-        [Http, Tcp] => Some(Stack { is_http: true, is_tls: false, is_proxied: false }),
-        [Tls, Http, Tcp] => Some(Stack { is_http: true, is_tls: true, is_proxied: false }),
-        [Proxy, Http, Tcp] => Some(Stack { is_http: true, is_tls: false, is_proxied: true }),
+        [Http, Tcp] => Some(Stack { is_http: true, ..Stack::default() }),
+        [Tls, Http, Tcp] => Some(Stack { is_http: true, is_tls: true, ..Stack::default() }),
+        [Proxy, Http, Tcp] => Some(Stack { is_http: true, is_proxied: true, ..Stack::default() }),
         // A PROXY header inside of TLS is none that a load balancer sends: whoever writes it means one before TLS.
         [Proxy, Tls, Http, Tcp] | [Tls, Proxy, Http, Tcp] => {
-            Some(Stack { is_http: true, is_tls: true, is_proxied: true })
+            Some(Stack { is_http: true, is_tls: true, is_proxied: true, ..Stack::default() })
         }
-        [Tcp] => Some(Stack { is_http: false, is_tls: false, is_proxied: false }),
-        [Proxy, Tcp] => Some(Stack { is_http: false, is_tls: false, is_proxied: true }),
-        [Tls, Tcp] => Some(Stack { is_http: false, is_tls: true, is_proxied: false }),
-        [Proxy, Tls, Tcp] | [Tls, Proxy, Tcp] => Some(Stack { is_http: false, is_tls: true, is_proxied: true }),
-        [.., StackProtocol::Udp] => {
-            problems.unserved(field, "HTTP/3 is not served yet");
+        [Tcp] => Some(Stack::default()),
+        [Proxy, Tcp] => Some(Stack { is_proxied: true, ..Stack::default() }),
+        [Tls, Tcp] => Some(Stack { is_tls: true, ..Stack::default() }),
+        [Proxy, Tls, Tcp] | [Tls, Proxy, Tcp] => Some(Stack { is_tls: true, is_proxied: true, ..Stack::default() }),
+        // QUIC has TLS in it, wherever it is written, and no preamble.
+        [Tls, Http, Udp] => Some(Stack { is_http: true, is_tls: true, is_quic: true, ..Stack::default() }),
+        [.., Udp] => {
+            let why = "UDP is for HTTP/3 alone, which has TLS: write `TLS, HTTP, UDP`";
+            problems.refuse(Problem::new(Code::EmissaryListener, field, why));
             None
         }
         other => {

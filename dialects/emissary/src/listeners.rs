@@ -1,7 +1,7 @@
 //! All Listeners of an instance, as Hosts need them: the listener that each is, which Hosts it binds, and how it takes their requests.
 //!
 //! In: the Listeners. Out: one [`BoundListener`] for each that can be served, in the order of precedence, and for the others the
-//! reason. Of two on one port the older is served. At most [`MOST`] are: every Host has a name on each Listener that binds it.
+//! reason. Of two on one port, of TCP or of UDP, the older is served. At most [`MOST`] are: every Host has a name on each Listener that binds it.
 
 use crate::{Settings, listener, precedence};
 use kinds::{
@@ -45,6 +45,8 @@ pub struct BoundListener {
     pub is_tls: bool,
     /// Whether requests are looked at: otherwise it is for TCPMappings alone.
     pub is_http: bool,
+    /// Whether it is for HTTP/3, on a port of UDP.
+    pub is_quic: bool,
     /// Which requests are secure.
     pub security: Security,
     /// Whether proxies in front are believed about the scheme.
@@ -152,7 +154,7 @@ impl Listeners {
         let mut objects: Vec<_> = objects.into_iter().map(|object| (precedence(&object.meta, 0), object)).collect();
         objects.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut all = Self::default();
-        let mut ports: BTreeMap<u16, ObjectRef> = BTreeMap::new();
+        let mut ports: BTreeMap<(bool, u16), ObjectRef> = BTreeMap::new();
         for (_, object) in objects {
             let subject = ObjectRef::new(kind::LISTENER, object.meta.namespace.clone(), object.meta.name.clone());
             // What is wrong with one that cannot be read is told where it is translated.
@@ -164,7 +166,8 @@ impl Listeners {
                 let believes_peers = http.and_then(|http| http.believes_peers).unwrap_or_default();
                 asked.bound.trusts_forwarded |= believes_peers;
             }
-            let refused = match ports.get(&asked.port) {
+            let port = (asked.bound.is_quic, asked.port);
+            let refused = match ports.get(&port) {
                 Some(first) => Some(format!(
                     "Duplicate listener on port {}; keeping definition from {}/{}",
                     asked.port, first.namespace, first.name
@@ -175,7 +178,7 @@ impl Listeners {
             match refused {
                 Some(why) => _ = all.refused.insert(subject, why.into()),
                 None => {
-                    ports.insert(asked.port, subject);
+                    ports.insert(port, subject);
                     all.served.push(asked.bound);
                 }
             }

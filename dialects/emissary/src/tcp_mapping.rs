@@ -213,7 +213,7 @@ fn place(
     let is_tls = key.host.is_some();
     let port = key.port;
     let on = |bound: &BoundListener| format!("Listener {}/{}", bound.object.namespace, bound.object.name);
-    if let Some(bound) = listeners.served.iter().find(|bound| bound.port == port) {
+    if let Some(bound) = listeners.served.iter().find(|bound| bound.port == port && !bound.is_quic) {
         if bound.binding.namespace.as_ref().is_some_and(|namespace| *namespace != object.meta.namespace) {
             let why = format!("{} on port {port} binds objects of its own namespace only", on(bound));
             return Err(("port", why));

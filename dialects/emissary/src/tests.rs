@@ -206,6 +206,9 @@ fn stacks_that_are_served_and_those_that_are_told() {
         (json!({ "port": 9000, "protocol": "HTTPPROXY" }), (false, true)),
         (json!({ "port": 9000, "protocol": "HTTPSPROXY" }), (true, true)),
         (stack(&["PROXY", "TLS", "HTTP", "TCP"]), (true, true)),
+        (stack(&["TLS", "HTTP", "UDP"]), (true, true)),
+        // The shared listener has the port of TCP.
+        (json!({ "port": 8443, "protocolStack": ["TLS", "HTTP", "UDP"] }), (true, true)),
     ] {
         assert_eq!(read(spec.clone()), (Some(expected), Vec::new()), "{spec}");
     }
@@ -216,7 +219,10 @@ fn stacks_that_are_served_and_those_that_are_told() {
         (json!({ "port": 9000 }), "spec.protocol"),
         (json!({ "port": 9000, "protocol": "HTTP", "protocolStack": ["HTTP", "TCP"] }), "spec.protocolStack"),
         (stack(&["HTTP"]), "spec.protocolStack"),
-        (stack(&["TLS", "HTTP", "UDP"]), "spec.protocolStack"),
+        (stack(&["UDP"]), "spec.protocolStack"),
+        (stack(&["HTTP", "UDP"]), "spec.protocolStack"),
+        (stack(&["TLS", "UDP"]), "spec.protocolStack"),
+        (stack(&["PROXY", "TLS", "HTTP", "UDP"]), "spec.protocolStack"),
         (json!({ "port": 0, "protocol": "HTTP" }), "spec.port"),
         (json!({ "port": "x", "protocol": "HTTP" }), "spec.port"),
         (json!({ "port": 9000, "protocol": "HTTP", "securityModel": "X" }), "spec.securityModel"),
@@ -249,6 +255,11 @@ fn of_two_listeners_on_a_port_the_older_is_served_and_there_is_a_limit() {
     let two = Listeners::of(pair.iter().rev().map(|it| &**it), None, &settings());
     assert_eq!(two.served.iter().map(|it| &*it.object.name).collect::<Vec<_>>(), ["a"]);
     assert!(two.refused.values().next().unwrap().contains("keeping definition from ns/a"));
+    let http3 = |name| a_listener(name, &json!({ "port": 9000, "protocolStack": ["TLS", "HTTP", "UDP"] }));
+    let beside = [pair[0].clone(), http3("c"), http3("d")];
+    let beside = Listeners::of(beside.iter().map(|it| &**it), None, &settings());
+    assert_eq!(beside.served.iter().map(|it| &*it.object.name).collect::<Vec<_>>(), ["a", "c"]);
+    assert!(beside.refused.values().next().unwrap().contains("keeping definition from ns/c"));
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl OwnPorts {
         match protocol {
             PortProtocol::Http => self.http,
             PortProtocol::Tls => self.https,
-            PortProtocol::Tcp | PortProtocol::Udp => None,
+            PortProtocol::Tcp | PortProtocol::Udp | PortProtocol::Quic => None,
         }
     }
 }

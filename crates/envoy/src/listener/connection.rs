@@ -1,6 +1,6 @@
 //! The HTTP connection manager: what holds for every request of a listener.
 
-use super::{access_log, filters, jwt::HttpChainId, local_replies, tracing};
+use super::{access_log, filters, jwt::HttpChainId, local_replies, quic, tracing};
 use crate::{
     name,
     packing::{Packing, admission, plain, redirects, scoped},
@@ -24,15 +24,15 @@ use envoy_api::{
     google::protobuf::Duration,
 };
 use model::{
-    ChainId, Port, Timeout,
+    ChainId, Port, PortProtocol, Timeout,
     listener::{ClientCertHeader, HeadersWithUnderscores, HttpSettings, HttpVersions, ServerHeader},
     tls::client_validation::ForwardedDetails,
 };
 
-/// What one HTTP/2 stream may send ahead.
-const STREAM_WINDOW: u32 = 64 * 1024;
-/// What one HTTP/2 connection may send ahead.
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// What one HTTP/2 or HTTP/3 stream may send ahead.
+pub(super) const STREAM_WINDOW: u32 = 64 * 1024;
+/// What one HTTP/2 or HTTP/3 connection may send ahead.
+pub(super) const CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 /// The Host of a request of HTTP/1.0 that says none. No host is called so: it is for whoever takes every host.
 const NO_HOST: &str = "_";
@@ -54,10 +54,11 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
     };
     let forwarded = chain.and_then(|chain| chain.termination.clients.as_ref()?.forward);
     let (forward_client_cert_details, certificate_details) = client_cert_header(http.client_cert_header, forwarded);
-    let [chain, server_name] = admission::of_requests(chain);
+    let [chain, server_name] = admission::of_requests(port.protocol, chain);
+    let is_http3 = port.protocol == PortProtocol::Quic;
     HttpConnectionManager {
         stat_prefix: http.stats_prefix.as_deref().map_or_else(|| name::port(&port.id), str::to_owned),
-        codec_type: codec(http.versions).into(),
+        codec_type: if is_http3 { CodecType::Http3 } else { codec(http.versions) }.into(),
         route_specifier: Some(specifier),
         early_header_mutation_extensions: vec![admission::early(vec![key, chain, server_name])],
         upgrade_configs,
@@ -83,6 +84,7 @@ pub fn connection_manager(port: &Port, chain: Option<&ChainId>, packing: Packing
             initial_connection_window_size: Some(CONNECTION_WINDOW.into()),
             ..Default::default()
         }),
+        http3_protocol_options: is_http3.then(|| quic::http3(http)),
         use_remote_address: Some((!http.believes_peers).into()),
         xff_num_trusted_hops: http.trusted_hops,
         preserve_external_request_id: http.keep_request_id,
@@ -181,7 +183,7 @@ fn server_header(header: ServerHeader) -> ServerHeaderTransformation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{FleetId, PortId, PortProtocol, listener::ConnectionSettings};
+    use model::{FleetId, PortId, listener::ConnectionSettings};
     use std::{net::Ipv4Addr, sync::Arc};
 
     /// What no request of a golden case can tell.

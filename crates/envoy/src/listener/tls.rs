@@ -81,6 +81,14 @@ pub(crate) fn passed_on(termination: &Termination, settings: &ConnectionSettings
 
 /// The transport socket of a chain that agrees on these protocols.
 fn terminated(termination: &Termination, settings: &ConnectionSettings, alpn: &[&str]) -> TransportSocket {
+    TransportSocket {
+        name: "envoy.transport_sockets.tls".to_owned(),
+        config_type: Some(ConfigType::TypedConfig(any(&context(termination, settings, alpn)))),
+    }
+}
+
+/// Certificates, settings and protocols of a chain.
+pub(super) fn context(termination: &Termination, settings: &ConnectionSettings, alpn: &[&str]) -> DownstreamTlsContext {
     let own = termination.parameters.as_deref();
     let ciphers = own.map(|own| &own.ciphers[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.ciphers);
     let curves = own.map(|own| &own.curves[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.curves);
@@ -113,10 +121,7 @@ fn terminated(termination: &Termination, settings: &ConnectionSettings, alpn: &[
         common.validation_context_type = Some(ValidationContextType::ValidationContextSdsSecretConfig(trust));
         context.require_client_certificate = Some(clients.is_required.into());
     }
-    TransportSocket {
-        name: "envoy.transport_sockets.tls".to_owned(),
-        config_type: Some(ConfigType::TypedConfig(any(&context))),
-    }
+    context
 }
 
 fn by_sds(name: String) -> SdsSecretConfig {

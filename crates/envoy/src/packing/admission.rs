@@ -26,7 +26,7 @@ use envoy_api::{
         r#type::matcher::v3::{RegexMatcher, StringMatcher, string_matcher::MatchPattern},
     },
 };
-use model::{ChainId, Host, ObjectRef, PortId, tls::Admission};
+use model::{ChainId, Host, ObjectRef, PortId, PortProtocol, tls::Admission};
 use std::sync::Arc;
 
 use super::{
@@ -41,10 +41,17 @@ pub const CHAIN: &str = "x-sesame-chain";
 pub const SERVER_NAME: &str = "x-sesame-server-name";
 
 /// What writes the headers about the connection of a request, over whatever the client sent, or takes them away.
-pub(crate) fn of_requests(chain: Option<&ChainId>) -> [HeaderMutation; 2] {
+pub(crate) fn of_requests(protocol: PortProtocol, chain: Option<&ChainId>) -> [HeaderMutation; 2] {
     let on_demand = chain.is_some_and(|chain| chain.termination.is_on_demand());
+    // Over QUIC, Envoy has no name of the chain at hand; a manager belongs to one chain, so it is known here.
+    let chain_name = |chain: &ChainId| match protocol {
+        PortProtocol::Quic => name::chain(chain).replace('%', "%%"),
+        PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => {
+            "%FILTER_CHAIN_NAME%".to_owned()
+        }
+    };
     [
-        if chain.is_some() { written(CHAIN, "%FILTER_CHAIN_NAME%".to_owned()) } else { removed(CHAIN) },
+        chain.map_or_else(|| removed(CHAIN), |chain| written(CHAIN, chain_name(chain))),
         if on_demand {
             written(SERVER_NAME, server_name("%FILTER_CHAIN_NAME%", "%REQUESTED_SERVER_NAME%"))
         } else {
@@ -83,6 +90,17 @@ pub(crate) fn early(mutations: Vec<HeaderMutation>) -> TypedExtensionConfig {
     }
 }
 
+/// Tells clients for a day that the host is served by HTTP/3 at a port; under its draft name, too, for those that know no other. What a
+/// backend says about it stands.
+fn alternative(port: u16) -> HeaderValueOption {
+    let value = format!(r#"h3=":{port}"; ma=86400, h3-29=":{port}"; ma=86400"#);
+    HeaderValueOption {
+        header: Some(HeaderValue { key: "alt-svc".to_owned(), value, ..Default::default() }),
+        append_action: HeaderAppendAction::AddIfAbsent.into(),
+        ..Default::default()
+    }
+}
+
 /// Makes a virtual host of a TLS port answer 421 on connections that may not carry its requests; access logs of that answer have its
 /// only author.
 pub(super) fn guard(
@@ -94,6 +112,7 @@ pub(super) fn guard(
     host: &mut VirtualHost,
 ) {
     hide(admission, host);
+    host.response_headers_to_add.extend(admission.http3_port.map(alternative));
     if packing == Packing::Scoped {
         host.routes.insert(0, misdirected(author, elsewhere(of, admission)));
         return;
@@ -134,7 +153,7 @@ pub(super) fn on_chains(chains: &[Arc<str>], route: &Route) -> Vec<Route> {
 /// What tells requests whose connection is none of the admitted: all of it holds.
 fn elsewhere(of: &Host, admission: &Admission) -> Vec<HeaderMatcher> {
     let not_on = |chain: &Arc<str>| matcher(CHAIN, MatchPattern::Exact(chain.to_string()), true);
-    let Admission { chains, by_server_name } = admission;
+    let Admission { chains, by_server_name, .. } = admission;
     match (of, chains.split_first()) {
         (Host::Exact(name), Some((own, others))) if *by_server_name => {
             let other_name = matcher(SERVER_NAME, MatchPattern::Exact(server_name(own, name.as_str())), true);
@@ -146,7 +165,7 @@ fn elsewhere(of: &Host, admission: &Admission) -> Vec<HeaderMatcher> {
 
 /// What tells requests whose connection is admitted: one of these holds.
 fn admitted(of: &Host, admission: &Admission) -> Vec<HeaderMatcher> {
-    let Admission { chains, by_server_name } = admission;
+    let Admission { chains, by_server_name, .. } = admission;
     match (of, chains.split_first()) {
         (Host::Exact(name), Some((own, others))) if *by_server_name => {
             let own_name = matcher(SERVER_NAME, MatchPattern::Exact(server_name(own, name.as_str())), false);

@@ -42,10 +42,12 @@ pub struct PortOverrides {
     pub trusted_hops: Option<u32>,
     /// Whether connections begin with a PROXY protocol preamble.
     pub proxy_protocol: Option<bool>,
-    /// How many requests one HTTP/2 connection may have in flight.
+    /// How many requests one HTTP/2 or HTTP/3 connection may have in flight.
     pub max_streams: Option<u32>,
     /// What the names of its statistics begin with: letters, digits and `_`.
     pub stats_prefix: Option<Arc<str>>,
+    /// The port that clients reach it at, where it is not the one that it binds.
+    pub public_port: Option<u16>,
     /// What else holds for its requests.
     pub http: Option<Arc<HttpOverrides>>,
 }

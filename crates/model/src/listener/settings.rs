@@ -212,7 +212,7 @@ pub struct HttpSettings {
     pub versions: HttpVersions,
     /// After how many requests a connection is closed.
     pub max_requests: Option<u32>,
-    /// How many requests one HTTP/2 connection may have in flight.
+    /// How many requests one HTTP/2 or HTTP/3 connection may have in flight.
     pub max_streams: u32,
     /// What the names of its statistics begin with; the name of its port where nothing is said.
     pub stats_prefix: Option<Arc<str>>,

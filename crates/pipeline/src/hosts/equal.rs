@@ -18,7 +18,7 @@ use assemble::{
     virtual_host::{self, Contributions},
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{Host, ObjectRef, PortProtocol, VirtualHost};
+use model::{Host, ObjectRef, VirtualHost};
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{TlsHosts, conditional::ConditionalHostsWithin};
@@ -85,8 +85,7 @@ impl Derived for EqualHosts {
                 return None;
             }
         }
-        let is_tls = active.protocol == PortProtocol::Tls;
-        let tls = if is_tls { reads.get::<TlsHosts>(key) } else { None };
+        let tls = if active.protocol.is_tls() { reads.get::<TlsHosts>(key) } else { None };
         let termination = tls.and_then(|tls| tls.mode.http());
         let is_sharing =
             self.0 == Packing::Scoped && !termination.is_some_and(|termination| termination.is_on_demand());

@@ -66,7 +66,7 @@ impl Index for JwtSlotsOfPorts {
     fn keys(id: &PortId, port: &Port) -> impl IntoIterator<Item = JwtSlotKey> {
         match port.protocol {
             PortProtocol::Http => JwtSlotKey::all(&HttpChainId::Plaintext(id.clone())),
-            PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp => Vec::new(),
+            PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Udp | PortProtocol::Quic => Vec::new(),
         }
     }
 }

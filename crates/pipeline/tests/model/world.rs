@@ -217,6 +217,7 @@ impl World {
             let admission = Admission {
                 chains: admitted.into_iter().flatten().map(|chain| name::chain(chain).into()).collect(),
                 by_server_name: dice.one_in(4),
+                http3_port: dice.one_in(4).then_some(443),
             };
             let mut names: Vec<Host> = found.iter().map(|host| host.host.clone()).collect();
             names.sort();
