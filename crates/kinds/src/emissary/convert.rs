@@ -96,15 +96,15 @@ fn is_mangled(spec: &Node<'_>) -> bool {
 /// One list of ids from either spelling of the field.
 fn ids<'a>(spec: &mut Entries<'a>) {
     rename(spec, "ambassadorId", "ambassador_id");
-    let also = take(spec, "ambassadorId");
+    let others: Vec<_> = std::iter::from_fn(|| take(spec, "ambassadorId")).collect();
     let Some((_, ids)) = spec.iter_mut().find(|(key, _)| key.text == "ambassador_id") else { return };
     fields::listed(ids);
     if let Value::List(ids) = &mut ids.value {
-        if let Some((_, mut also)) = also {
-            fields::listed(&mut also);
-            match also.value {
-                Value::List(also) => ids.extend(also),
-                _ => ids.push(also),
+        for (_, mut other) in others {
+            fields::listed(&mut other);
+            match other.value {
+                Value::List(other) => ids.extend(other),
+                _ => ids.push(other),
             }
         }
         for id in ids {
