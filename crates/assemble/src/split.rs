@@ -56,9 +56,12 @@ fn one_level(peers: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason
         }
     }
     let parts = parts(&members, lose);
-    // Who takes requests, the oldest first.
+    let oldest = members.first().map(|(route, _)| Arc::clone(route));
+    // Those that take requests.
     members.retain(|(route, _)| parts.iter().any(|(served, _)| Arc::ptr_eq(served, route)));
-    shares_across_namespaces(&members, lose);
+    if let Some(oldest) = oldest {
+        shares_across_namespaces(&oldest, &members, lose);
+    }
     let copies = Copies::of(&mirrors, &members, lose);
     let is_complete = parts.last().is_some_and(|(_, up_to)| *up_to >= ALL);
     let routes = parts.into_iter().map(|(route, up_to)| {
@@ -133,12 +136,14 @@ fn disagreement(base: &Route, route: &Route, messages: &SplitMessages) -> Option
     (!fields.is_empty()).then(|| reason(messages, messages.mismatch, base, route, &fields))
 }
 
-/// Tells both sides where routes of several namespaces share requests: each with the oldest one.
-fn shares_across_namespaces(members: &[(Arc<Route>, Share)], lose: &mut dyn FnMut(&Route, &Route, Reason)) {
-    let Some(((base, _), others)) = members.split_first() else { return };
-    let is_other = |route: &Route| namespace(route) != namespace(base);
-    for (other, _) in others.iter().filter(|(other, _)| is_other(other)) {
-        lose(base, other, Reason::Share);
+/// Tells both sides where routes take requests of the oldest one, which is of another namespace.
+fn shares_across_namespaces(
+    oldest: &Route,
+    members: &[(Arc<Route>, Share)],
+    lose: &mut dyn FnMut(&Route, &Route, Reason),
+) {
+    for (other, _) in members.iter().filter(|(other, _)| namespace(other) != namespace(oldest)) {
+        lose(oldest, other, Reason::Share);
     }
 }
 
@@ -412,6 +417,8 @@ mod tests {
         assert_eq!((&*served, lost), ("b 10, a", vec!["b Share".to_owned()]));
         let (_, lost) = outcome(vec![part("a", None), elsewhere(&part("b", Some(0)))]);
         assert_eq!(lost, Vec::<String>::new(), "a share of nothing");
+        let (served, lost) = outcome(vec![part("a", None), elsewhere(&part("b", Some(100)))]);
+        assert_eq!((&*served, lost), ("b", vec!["b Share".to_owned()]), "all of them");
         let (served, lost) = outcome(vec![part("a", Some(100)), elsewhere(&part("b", Some(50)))]);
         assert_eq!(served, "a");
         assert!(lost.len() == 1 && !lost[0].ends_with("Share"), "nothing is left to share: {lost:?}");
