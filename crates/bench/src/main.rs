@@ -89,6 +89,9 @@ struct Args {
     /// At which number of hosts they do
     #[arg(long, value_name = "NUMBER", default_value = "10000")]
     clients_at: usize,
+    /// For how many seconds routes are edited at a steady rate
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    editing: u64,
     /// Attack instead: one tenant's attacks, and what they do to the changes of others
     #[arg(long, conflicts_with_all = ["sizes", "certificates", "proxies", "protected", "routes", "mappings", "peers"])]
     hostile: bool,
@@ -199,6 +202,7 @@ async fn run_all(args: &Args, program: PathBuf, report: &mut Report) -> Result<(
         returning: args.returning,
         clients_at: args.clients_at,
         starts: args.starts.max(1),
+        editing: Duration::from_secs(args.editing.max(1)),
     };
     // HTTPRoutes and Mappings are compared with Ingresses of the same run.
     let compared: BTreeSet<usize> = args.routes.iter().chain(&args.mappings).copied().collect();

@@ -42,6 +42,8 @@ pub struct Options {
     pub clients_at: usize,
     /// How often it is started from nothing; the row is the median.
     pub starts: usize,
+    /// For how long routes are edited at a steady rate.
+    pub editing: Duration,
 }
 
 /// One implementation at work in one world.
@@ -90,7 +92,7 @@ async fn steps(
     }
     if implementation.has_disk_cache() && world.wording == Wording::Ingresses {
         say("writes of the disk cache");
-        cached::writes(implementation, &instance, world, &writer, run).await?;
+        cached::writes(implementation, &instance, world, &writer, options, run).await?;
     }
     let (controller, proxy) = cold::served(implementation, &instance, world, options, run).await?;
     let follower = match implementation.is_delta() {

@@ -47,6 +47,8 @@ fn every_row_is_measured() {
             "10",
             "--starts",
             "1",
+            "--editing",
+            "1",
             "--clients",
             "3",
             "--returning",

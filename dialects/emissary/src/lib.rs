@@ -101,6 +101,13 @@ pub struct Settings {
     pub self_signed: bool,
 }
 
+impl Settings {
+    /// Whether a Module may say what proxies do with everybody's requests, beyond what Mappings may say for their own.
+    pub(crate) fn trusts(&self, module: &ObjectRef) -> bool {
+        *module.namespace == *self.namespace || self.cross_namespace
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -75,8 +75,8 @@ impl ModuleInEffect {
     }
 
     /// What Listeners with ports of their own take from it.
-    pub fn http(&self) -> Option<Arc<HttpOverrides>> {
-        http::combined(http::read(&self.settings, &mut Problems::of_module(&self.object)))
+    pub fn http(&self, settings: &Settings) -> Option<Arc<HttpOverrides>> {
+        http::combined(http::read(&self.object, &self.settings, settings, &mut Problems::of_module(&self.object)))
     }
 }
 
@@ -127,7 +127,7 @@ fn report(
     runtime_flags::read(subject, written, settings, problems);
     defaults::read(subject, written, settings, problems);
     clients::read(written, problems);
-    let keys = http::read(written, problems);
+    let keys = http::read(subject, written, settings, problems);
     for listener in view.listeners().served.iter().filter(|listener| listener.claim.is_none()) {
         let own = if listener.is_tls { &settings.own.https } else { &settings.own.http };
         for key in own.iter().flat_map(|own| http::differing(&keys, own)) {
@@ -178,7 +178,7 @@ mod tests {
         for order in [[&old, &new, &other], [&other, &new, &old]] {
             let found = in_effect(order.into_iter().map(|module| &**module)).unwrap();
             assert_eq!(found.object.to_string(), "Module b/ambassador");
-            let http = found.http().unwrap();
+            let http = found.http(&Settings::default()).unwrap();
             assert_eq!(http.server_name.as_deref(), Some("old"));
         }
         let found = in_effect([&*old, &*new].into_iter());

@@ -23,9 +23,8 @@ const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e
 const AWAY: &str = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:9'}}]\n\
                     contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\nusers: [{name: a, user: {}}]\n";
 
-/// How many edits there are in a second, and for how long.
+/// How many edits there are in a second.
 const EDITS_PER_SECOND: u32 = 10;
-const EDITING: Duration = Duration::from_secs(30);
 
 /// An empty disk cache, and its key.
 fn empty(state: &StateDir) -> Result<DiskCache> {
@@ -79,30 +78,27 @@ pub async fn writes(
     instance: &Instance,
     world: World,
     writer: &Writer,
+    options: &Options,
     run: &mut Run,
 ) -> Result<()> {
     let state = StateDir::new("cache")?;
     let cached = Instance { cache: Some(empty(&state)?), ..instance.clone() };
-    let without = cpu_of_edits(implementation, instance, world, writer).await?;
-    let with = cpu_of_edits(implementation, &cached, world, writer).await?;
-    run.put("cached.edits", share(without));
-    run.put("cached.edits-written", share(with));
-    run.put("cached.writes", share(with) - share(without));
+    let without = share_of_edits(implementation, instance, world, writer, options.editing).await?;
+    let with = share_of_edits(implementation, &cached, world, writer, options.editing).await?;
+    run.put("cached.edits", without);
+    run.put("cached.edits-written", with);
+    run.put("cached.writes", with - without);
     Ok(())
 }
 
-/// The percentage of a core that this is.
-fn share(cpu: Duration) -> f64 {
-    100.0 * cpu.as_secs_f64() / EDITING.as_secs_f64()
-}
-
-/// The CPU time of a controller while routes are edited.
-async fn cpu_of_edits(
+/// The percentage of a core that a controller takes while routes are edited for so long.
+async fn share_of_edits(
     implementation: &dyn Implementation,
     instance: &Instance,
     world: World,
     writer: &Writer,
-) -> Result<Duration> {
+    editing: Duration,
+) -> Result<f64> {
     let controller = Running::start(implementation, instance)?;
     let follow = async {
         let follower = Follower::connect(instance.xds).await?;
@@ -114,7 +110,7 @@ async fn cpu_of_edits(
     let before = cpu(controller.pid())?;
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / EDITS_PER_SECOND);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (end, mut edit) = (Instant::now() + EDITING, 0);
+    let (end, mut edit) = (Instant::now() + editing, 0);
     // Each host is edited twice, there and back.
     while Instant::now() < end || edit % 2 == 1 {
         ticks.tick().await;
@@ -124,5 +120,5 @@ async fn cpu_of_edits(
     }
     let used = cpu(controller.pid())? - before;
     controller.stop().await?;
-    Ok(used)
+    Ok(100.0 * used.as_secs_f64() / editing.as_secs_f64())
 }

@@ -200,7 +200,7 @@ impl Table for EmissaryListeners {
 impl Derived for EmissaryListeners {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<Listeners> {
         let settings = reads.get::<ForEmissary>(&())?;
-        let http = reads.get::<Modules>(&()).and_then(|module| module.http());
+        let http = reads.get::<Modules>(&()).and_then(|module| module.http(settings));
         let objects = all::<Listener>(reads);
         Some(Listeners::of(objects.iter().map(|(_, object)| &**object), http.as_ref(), settings))
     }

@@ -4,13 +4,13 @@
 //! settings of Sesame hold; keys that differ from them are told ([`differing`]).
 
 use super::{access_log, clients, grpc_stats};
-use crate::{OwnListener, Problem, Problems};
+use crate::{OwnListener, Problem, Problems, Settings};
 use kinds::{
     Checked,
     emissary::module::{ModuleSettings, filters},
 };
 use model::{
-    Code, HeaderValue, Timeout,
+    Code, HeaderValue, ObjectRef, Timeout,
     listener::{
         Gzip, HeadersWithUnderscores, HttpOverrides,
         settings::{GzipLevel, GzipStrategy},
@@ -36,7 +36,15 @@ fn none() -> HttpOverrides {
 }
 
 /// Each key, with what it alone overrides; what is not valid is told, and is not there.
-pub fn read(written: &ModuleSettings, problems: &mut Problems<'_>) -> Vec<(&'static str, HttpOverrides)> {
+///
+/// With some keys proxies believe what clients say about their addresses and certificates, and what protects the hosts of others relies on
+/// that: they are taken from a Module that is trusted.
+pub fn read(
+    module: &ObjectRef,
+    written: &ModuleSettings,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) -> Vec<(&'static str, HttpOverrides)> {
     let mut all: Vec<(&'static str, HttpOverrides)> = Vec::new();
     let mut flag = |key: &'static str, value: &Checked<Option<bool>>, of: fn(bool) -> HttpOverrides| {
         all.extend(problems.optional(key, value).map(|value| (key, of(*value))));
@@ -90,6 +98,14 @@ pub fn read(written: &ModuleSettings, problems: &mut Problems<'_>) -> Vec<(&'sta
             .map(|it| ("forward_client_cert_details", HttpOverrides { client_cert_header: Some(it), ..none() })),
     ];
     all.extend(others.into_iter().flatten());
+    if !settings.trusts(module) {
+        let believes = |one: &HttpOverrides| one.believes_peers == Some(true) || one.client_cert_header.is_some();
+        for (key, _) in all.extract_if(.., |(_, one)| believes(one)) {
+            let why =
+                format!("what clients say about themselves is believed from namespace {} alone", settings.namespace);
+            problems.add(Problem::new(Code::EmissaryNotServed, key, why));
+        }
+    }
     all
 }
 

@@ -29,7 +29,7 @@ pub fn read(
 ) -> BTreeMap<Arc<str>, Arc<str>> {
     let mut values = BTreeMap::new();
     let Some(flags) = problems.optional(KEY, &written.runtime_flags) else { return values };
-    if *module.namespace != *settings.namespace && !settings.cross_namespace {
+    if !settings.trusts(module) {
         let why = format!("runtime values of all proxies are set from namespace {} alone", settings.namespace);
         problems.add(Problem::new(Code::EmissaryNotServed, KEY, why));
         return values;
