@@ -18,9 +18,6 @@ use anyhow::{Context, Result};
 
 use count::Count;
 
-/// How many tests of a program run at once.
-const THREADS: &str = "RUST_TEST_THREADS";
-
 /// Runs `cargo test` with `arguments`, on the whole workspace if there are none.
 pub fn run(arguments: &[String]) -> Result<ExitCode> {
     let mut cargo = crate::cargo();
@@ -29,11 +26,6 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
         cargo.arg("--workspace");
     }
     cargo.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if std::env::var_os(THREADS).is_none() {
-        // One more than there are cores: most tests wait for an Envoy or an API server most of the time.
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        cargo.env(THREADS, (cores + 1).to_string());
-    }
     if std::io::stderr().is_terminal() {
         cargo.env("CARGO_TERM_COLOR", "always");
     }

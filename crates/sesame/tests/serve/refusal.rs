@@ -105,7 +105,7 @@ async fn logged_once(replica: &Replica) {
     let refused: Vec<&str> = lines("SES8001").into_iter().filter(|line| line.contains(" WARN ")).collect();
     assert!(rejected >= 1.0 && refused.len() as f64 == rejected, "{rejected} rejections, {refused:#?}");
     for line in refused {
-        for field in [" code=SES8001", " node=", " fleet=shared", " version=", " peer="] {
+        for field in [" SES8001: ", " node=", " fleet=shared", " version=", " peer="] {
             assert!(line.contains(field), "no{field} in {line}");
         }
     }
