@@ -126,7 +126,12 @@ pub(super) async fn run(
                     drop(handshake);
                     serve_connection(inner, stream, peer, Credential::Insecure, None, stop).await;
                 }
-                Some(tls) => secure(inner, stream, peer, TlsAcceptor::from(tls.config()), handshake, stop).await,
+                Some(tls) => {
+                    // The files are read again here if they have changed, so this is known before the next look at their expiry.
+                    let config = tls.config();
+                    inner.metrics.certificates_refused.set(i64::from(tls.is_refused()));
+                    secure(inner, stream, peer, TlsAcceptor::from(config), handshake, stop).await;
+                }
             }
         });
     }
