@@ -105,6 +105,7 @@ async fn steps(
     }
     usage::at_rest_within(&[fixture.controller.pid(), fixture.proxy.pid()], LIMIT).await?;
     if implementation.has_disk_cache() {
+        scrape::status_written(&fixture).await?;
         scrape::measure(&fixture, run).await?;
     }
     for &kind in change::Kind::all(world.wording) {

@@ -4,17 +4,23 @@
 //! They ask for what an Envoy has come to ask for, by the same names, but decode nothing: the machine's cores are to show
 //! the server's work, not theirs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use testbed::xds_client::{Builder, Kind, Known, State};
-use testbed::{Client, XdsClient, eventually};
+use testbed::{Client, XdsClient};
+use tokio::time::sleep;
 
 use super::{Fixture, LIMIT, milliseconds, scrape};
 use crate::follower::{Follower, ROUTES, last, responses, until};
 use crate::report::Run;
 use crate::usage::{Usage, cpu};
+
+/// How long clients may take to be back.
+const RETURN: Duration = Duration::from_secs(300);
+/// How often the controller is asked for its count meanwhile.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Connects them, then edits one route.
 pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
@@ -64,29 +70,47 @@ async fn back(
     known: &Known,
     run: &mut Run,
 ) -> Result<()> {
-    let number = fixture.options.returning;
-    let connect = async |fixture: &Fixture<'_>| -> Result<Vec<XdsClient>> {
-        let clients = (0..number).map(|number| client(fixture, number, asks).known(known.clone()).connect());
-        Ok(try_join_all(clients).await?)
-    };
-    let before = connect(fixture).await?;
-    in_step(fixture, number).await?;
+    let before = all_in_step(fixture, asks, known).await?;
     let start = Instant::now();
     fixture.controller.restart().await?;
-    let after = connect(fixture).await?;
-    in_step(fixture, number).await?;
+    let after = all_in_step(fixture, asks, known).await?;
     run.put("clients.back", milliseconds(start, Instant::now()));
     drop((before, after));
     Ok(())
 }
 
-/// Waits until the controller counts this many proxies that have everything.
-async fn in_step(fixture: &Fixture<'_>, number: usize) -> Result<()> {
-    let counted = async || match scrape::in_step(fixture).await {
-        Ok(counted) if counted >= number as f64 => Ok(()),
-        other => Err(format!("{other:?} of {number}")),
-    };
-    Ok(eventually("all clients to be in step", LIMIT, counted).await?)
+/// Connects clients that have everything, and waits until the controller counts all of them as proxies in step.
+///
+/// Each of them tells all that it has in its first request, and they share the cores: a stream whose first request takes longer than
+/// the server waits for it is ended. Like Envoy, such a client connects again.
+async fn all_in_step(
+    fixture: &Fixture<'_>,
+    asks: &[(Kind, Vec<String>, u64)],
+    known: &Known,
+) -> Result<Vec<XdsClient>> {
+    let connect = |number: usize| client(fixture, number, asks).known(known.clone()).connect();
+    let mut clients = try_join_all((0..fixture.options.returning).map(connect)).await?;
+    let deadline = Instant::now() + RETURN;
+    loop {
+        let counted = scrape::in_step(fixture).await?;
+        if counted >= clients.len() as f64 {
+            return Ok(clients);
+        }
+        let end_of = |client: &XdsClient| client.look(|state| state.end.clone());
+        let ended: Vec<usize> = (0..clients.len()).filter(|&number| end_of(&clients[number]).is_some()).collect();
+        ensure!(
+            Instant::now() < deadline,
+            "{counted} of {} clients are in step after {RETURN:?}; {} streams have ended, the last with {:?}",
+            clients.len(),
+            ended.len(),
+            ended.last().and_then(|&number| end_of(&clients[number])),
+        );
+        let again = try_join_all(ended.iter().map(|&number| connect(number))).await?;
+        for (number, client) in ended.into_iter().zip(again) {
+            clients[number] = client;
+        }
+        sleep(POLL).await;
+    }
 }
 
 async fn connect(fixture: &Fixture<'_>, number: usize, asks: &[(Kind, Vec<String>, u64)]) -> Result<XdsClient> {

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, ensure};
-use testbed::Client;
+use testbed::{Client, eventually};
 
-use super::{Fixture, milliseconds};
+use super::{Fixture, LIMIT, milliseconds};
 use crate::report::Run;
 
 /// The port of metrics, on the address of the xDS server.
@@ -32,9 +32,24 @@ pub async fn measure(fixture: &Fixture<'_>, run: &mut Run) -> Result<()> {
 
 /// How many proxies have everything, as the controller counts them.
 pub async fn in_step(fixture: &Fixture<'_>) -> Result<f64> {
+    sum(fixture, |line| line.starts_with("sesame_proxies{") && line.contains("state=\"in_step\"")).await
+}
+
+/// Waits until no status is left to be written: after a cold start that takes longer than anything else, and its CPU time is not that
+/// of the changes that are measured next.
+pub async fn status_written(fixture: &Fixture<'_>) -> Result<()> {
+    let outstanding = async || match sum(fixture, |line| line.starts_with("sesame_status_behind ")).await {
+        Ok(0.0) => Ok(()),
+        other => Err(format!("{other:?} outstanding")),
+    };
+    Ok(eventually("every status to be written", LIMIT, outstanding).await?)
+}
+
+/// The sum of the series whose lines are `wanted`.
+async fn sum(fixture: &Fixture<'_>, wanted: impl Fn(&str) -> bool) -> Result<f64> {
     let page = Client::new(address(fixture)).get("/metrics").await.map_err(|failure| anyhow!("{failure}"))?;
-    let text = String::from_utf8_lossy(&page.body).into_owned();
-    let lines = text.lines().filter(|line| line.starts_with("sesame_proxies{") && line.contains("state=\"in_step\""));
+    let text = String::from_utf8_lossy(&page.body);
+    let lines = text.lines().filter(|line| wanted(line));
     Ok(lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
 }
 
