@@ -74,6 +74,36 @@ impl Selection {
         let label = self.labels.as_ref().and_then(|labels| labels.iter().next());
         (self.pool.clone(), self.names.clone(), label.cloned())
     }
+
+    /// What it is, in words: no other selection has the same. Names of resources are made from them, so they are the same in every
+    /// version of Sesame, whatever becomes of these types.
+    pub fn identity(&self) -> Vec<String> {
+        let Self { pool: RoutePool { fleet, name: pool }, names, labels, exposure } = self;
+        let names = match names {
+            Names::Unnamed => "unnamed".to_owned(),
+            Names::At(host) => format!("at {host}"),
+            Names::Below(host) => format!("below {host}"),
+        };
+        let exposure = match exposure {
+            Exposure::All => "all".to_owned(),
+            Exposure::Insecure(action) => format!("insecure {}", action_identity(*action)),
+            Exposure::Forwarded(action) => format!("forwarded {}", action_identity(*action)),
+        };
+        let mut identity = vec![fleet.to_string(), (*pool).to_owned(), names, exposure];
+        if let Some(labels) = labels {
+            identity.push("labels".to_owned());
+            identity.extend(labels.iter().flat_map(|(name, value)| [name.to_string(), value.to_string()]));
+        }
+        identity
+    }
+}
+
+fn action_identity(action: InsecureAction) -> String {
+    match action {
+        InsecureAction::Redirect(None) => "redirect".to_owned(),
+        InsecureAction::Redirect(Some(port)) => format!("redirect {port}"),
+        InsecureAction::Reject => "reject".to_owned(),
+    }
 }
 
 /// Where shared routes are found.
@@ -288,6 +318,35 @@ mod tests {
         assert!(!takes(host, Some("app=x"), &named("app=y")));
         assert!(!takes("b.example.com", Some("app=x"), &named("app=x")));
         assert!(takes(host, None, &named("app=x")));
+    }
+
+    #[test]
+    fn selections_that_differ_are_told_apart_in_words() {
+        let one = Selection { pool: pool(), names: Names::At(Host::Any), labels: None, exposure: Exposure::All };
+        let (redirect, reject) = (InsecureAction::Redirect(None), InsecureAction::Reject);
+        let wildcard = || Host::parse("*.example.com").unwrap();
+        let labelled = |text| Selection { labels: Some(labels(text)), ..one.clone() };
+        let named = |names| Selection { names, ..one.clone() };
+        let exposed = |exposure| Selection { exposure, ..one.clone() };
+        let selections = [
+            one.clone(),
+            Selection { pool: RoutePool { name: "other", ..pool() }, ..one.clone() },
+            Selection { pool: RoutePool { fleet: FleetId::named("a", "b"), ..pool() }, ..one.clone() },
+            named(Names::Unnamed),
+            named(Names::Below(Host::Any)),
+            named(Names::At(wildcard())),
+            named(Names::Below(wildcard())),
+            labelled(""),
+            labelled("app=x"),
+            labelled("app=x,tier=y"),
+            exposed(Exposure::Insecure(redirect)),
+            exposed(Exposure::Insecure(reject)),
+            exposed(Exposure::Insecure(InsecureAction::Redirect(Some(8443)))),
+            exposed(Exposure::Forwarded(redirect)),
+        ];
+        let identities: BTreeSet<_> = selections.iter().map(Selection::identity).collect();
+        assert_eq!(identities.len(), selections.len(), "{identities:?}");
+        assert_eq!(labelled("app=x").identity(), ["shared", "test", "at *", "all", "labels", "app", "x"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use model::{
     CertificateRef, ChainId, ClusterId, EndpointsId, Host, ListenerId, ObjectRef, PortId, Transport,
     cluster::{Backend, CaBundle},
     jwt::JwtProviderId,
-    tls::{ClientValidation, client_validation::ClientTrust},
+    tls::{Admission, ClientValidation, client_validation::ClientTrust},
 };
 use std::{fmt, num::NonZeroU32};
 
@@ -106,11 +106,23 @@ pub fn redirects_scope(port: &PortId) -> String {
     scope_of_key(port, &redirects_key(port))
 }
 
-/// The route configuration that hosts of a port share, and the key of the scope that keeps it at hand: a hash of what its routes follow
-/// from. Every key of a request has a `|`, so no request finds that scope.
-pub fn shared_routes(port: &PortId, of: &impl fmt::Debug) -> String {
-    let (group, hash) = (group(port), hash(&format!("{of:?}")));
-    format!("{SHARED_ROUTES}{group}/{}", &hash[..HASH_LENGTH])
+/// The route configuration that hosts of a port share, and the key of the scope that keeps it at hand: a hash of the connections that may
+/// carry their requests, and of what their routes follow from, each in words that are the same in every version of Sesame. Every key of a
+/// request has a `|`, so no request finds that scope.
+pub fn shared_routes(port: &PortId, admission: Option<&Admission>, follows_from: &[Vec<String>]) -> String {
+    let admission = admission.map_or_else(Vec::new, |Admission { chains, by_server_name, http3_port }| {
+        let http3_port = http3_port.map(|port| port.to_string()).unwrap_or_default();
+        let chains = chains.iter().map(|chain| chain.to_string());
+        ["tls".to_owned(), by_server_name.to_string(), http3_port].into_iter().chain(chains).collect()
+    });
+    let lists: String = std::iter::once(&admission).chain(follows_from).map(|list| delimited(list)).collect();
+    format!("{SHARED_ROUTES}{}/{}", group(port), &hash(&lists)[..HASH_LENGTH])
+}
+
+/// A list as a text that no other list has, whatever stands in it: each entry behind its length, and how many there are.
+fn delimited(list: &[String]) -> String {
+    let entries = list.iter().map(|entry| format!("{}:{entry}", entry.len()));
+    format!("{};{}", list.len(), entries.collect::<String>())
 }
 
 /// Whether a route configuration is one that hosts share.
@@ -299,5 +311,35 @@ mod tests {
         ];
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
         assert!(names.iter().all(|name| name != REFUSED_CHAIN && name != PLAINTEXT_CHAIN));
+    }
+
+    #[test]
+    fn names_of_shared_routes_tell_apart_what_differs_and_never_change() {
+        let port = PortId::new(FleetId::Shared, "ingress_https");
+        let lists = |lists: &[&[&str]]| -> Vec<Vec<String>> {
+            lists.iter().map(|list| list.iter().map(|&entry| entry.to_owned()).collect()).collect()
+        };
+        let admission = |chains: &[&str], http3_port| {
+            let chains = chains.iter().map(|&chain| chain.into()).collect();
+            Some(Admission { chains, by_server_name: false, http3_port })
+        };
+        let names = [
+            (None, lists(&[&["a", "b"]])),
+            (None, lists(&[&["a"], &["b"]])),
+            (None, lists(&[&["ab"]])),
+            (None, lists(&[&["a", "1:b"]])),
+            (None, lists(&[&["a1:b"]])),
+            (admission(&[], None), lists(&[&["a", "b"]])),
+            (admission(&["x"], None), lists(&[&["a", "b"]])),
+            (admission(&["x"], Some(443)), lists(&[&["a", "b"]])),
+            (admission(&["x", "y"], None), lists(&[&["a", "b"]])),
+        ]
+        .map(|(admission, of)| shared_routes(&port, admission.as_ref(), &of));
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+        // A proxy that is given another name for what it has is sent all of it once more.
+        assert_eq!(
+            [&names[0], &names[7]],
+            ["shared:ingress_https/acLM-zdBnlSoRcomw4iWKV", "shared:ingress_https/lb15KH-53HKL9jHmU6bB90"]
+        );
     }
 }

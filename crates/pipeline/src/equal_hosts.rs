@@ -19,6 +19,7 @@ use crate::{
     translations::HostKey,
     withheld::WithheldRows,
 };
+use assemble::shared_routes::Selection;
 use engine::{Derived, Index, Reads, Table};
 use envoy::{name, packing::scoped};
 use model::{PortId, tls::Admission};
@@ -38,7 +39,8 @@ pub struct SharedRoutesKey {
 impl SharedRoutesKey {
     /// The name of the route configuration.
     pub fn name(&self) -> String {
-        name::shared_routes(&self.port, &(&self.admission, &self.selections))
+        let follows_from: Vec<_> = self.selections.iter().map(Selection::identity).collect();
+        name::shared_routes(&self.port, self.admission.as_ref(), &follows_from)
     }
 }
 
