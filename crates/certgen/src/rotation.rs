@@ -15,8 +15,10 @@
 //! The certificates of step 2 are what proxies show that they have read the Secret by: Envoy says when its certificate expires,
 //! and not which CAs it trusts. Certificates of the same CA are renewed by step 4 alone.
 //!
-//! The clock may be wrong and be set right. A time in a Secret that is still to come is counted anew from now, and a CA or certificate that
-//! is not valid yet is replaced like one that has expired: it was made while the clock was ahead, and nobody accepts it.
+//! The clock may be wrong and be set right. A time in a Secret that is still to come is counted anew from now, and a certificate that is not
+//! valid yet is replaced like one that has expired. A CA that is not valid yet is kept: nothing tells a clock that is behind from a CA that was
+//! made while the clock was ahead, and the first would end every connection for nothing. Nothing is signed until the CA is valid or somebody
+//! asks for a new one.
 
 mod certificate;
 mod party;
@@ -147,6 +149,8 @@ pub enum Step {
     WriteLeaf(Role, Box<LeafSecret>, &'static str),
     /// Wait for replicas and proxies.
     Wait(Waiting, &'static str),
+    /// Wait for a CA to be valid, from that time on, in seconds since 1970: the clock is behind, or was ahead when it was made.
+    NotYetValid(i64),
     /// Nothing, until something is due.
     Idle,
     /// Nothing at all: somebody else makes the certificates.
@@ -181,6 +185,9 @@ impl Rotation<'_> {
         if let Some(step) = self.new_ca(&ca)? {
             return Ok(step);
         }
+        if let Some(step) = self.not_yet_valid(&ca) {
+            return Ok(step);
+        }
         if let Some(step) = self.trust(&ca)? {
             return Ok(step);
         }
@@ -197,13 +204,13 @@ impl Rotation<'_> {
 
     /// A CA, where there is none or it is to be replaced.
     fn new_ca(&self, ca: &CaSecret) -> Result<Option<Step>, IssueError> {
+        // A next one that is not valid yet has signed nothing: whoever asks for a new CA gets another in its place.
+        let is_replaceable = |next: &Ca| ca.is_requested && self.is_early(&next.certificate);
         let why = match &ca.current {
-            _ if ca.next.is_some() => return Ok(None),
+            _ if ca.next.as_ref().is_some_and(|next| !is_replaceable(next)) => return Ok(None),
             None => "a CA",
             Some(_) if ca.is_requested => "a new CA, as was asked for",
-            Some(current) if current.certificate.begins > self.now => {
-                "a new CA, since the current one is not valid yet"
-            }
+            Some(current) if self.is_early(&current.certificate) => return Ok(None),
             Some(current) if self.left(&current.certificate) < third(self.policy.ca_lifetime) => {
                 "a new CA, since the current one expires"
             }
@@ -223,6 +230,14 @@ impl Rotation<'_> {
         Ok(Some(Step::WriteCa(Box::new(secret), why)))
     }
 
+    /// Whether there is no CA that is valid by this clock, so that nothing is signed.
+    fn not_yet_valid(&self, ca: &CaSecret) -> Option<Step> {
+        let known = || [&ca.current, &ca.next].into_iter().flatten().map(|ca| &ca.certificate);
+        let is_any_valid = known().any(|ca| !self.is_early(ca));
+        let begins = known().map(|ca| ca.begins).min().filter(|_| !is_any_valid)?;
+        Some(Step::NotYetValid(begins))
+    }
+
     /// Puts the CAs into the bundles, with a new certificate of the current one: by that a proxy shows that it has them.
     fn trust(&self, ca: &CaSecret) -> Result<Option<Step>, IssueError> {
         let wanted: Vec<&Certificate> =
@@ -239,8 +254,9 @@ impl Rotation<'_> {
             let others = secret.bundle.iter().filter(|ca| !wanted.contains(ca) && self.left(ca) > 0);
             let bundle = wanted.iter().copied().chain(others).cloned().collect();
             let mut secret = LeafSecret { bundle, since: self.now, ..secret.clone() };
-            // A CA that has just become known to nobody else may not sign yet.
+            // A CA that has just become known to nobody else may not sign yet, nor one that is not valid yet.
             let signer = ca.current.as_ref().filter(|current| secret.leaf.is_signed_by(&current.certificate));
+            let signer = signer.filter(|current| !self.is_early(&current.certificate));
             if let Some((pair, leaf)) =
                 signer.map(|signer| self.issue(role, signer, Some(&secret))).transpose()?.flatten()
             {
@@ -256,6 +272,7 @@ impl Rotation<'_> {
         let secret = self.secrets.of(role);
         // Without the key of the current CA only who has nothing gets one of the next; others trust that by now.
         let signer = match (&ca.current, secret) {
+            (Some(current), _) if self.is_early(&current.certificate) => return Ok(None),
             (Some(current), _) => current,
             (None, None) => match &ca.next {
                 Some(next) => next,
@@ -269,7 +286,7 @@ impl Rotation<'_> {
             Some(secret) if !secret.leaf.is_signed_by(&signer.certificate) => "a certificate of the new CA",
             // Not again and again where the CA itself lasts no longer.
             Some(secret) => {
-                let (left, third) = (self.left(&secret.leaf), third(self.policy.lifetime));
+                let (left, third) = (self.left_of_leaf(&secret.leaf), third(self.policy.lifetime));
                 match left < third && lifetime > left + third / 2 {
                     true => "a new certificate, since the current one expires",
                     false => return Ok(None),
@@ -319,10 +336,18 @@ impl Rotation<'_> {
 
     /// Makes the next CA the current one once all trust it.
     fn promote(&self, ca: &CaSecret, next: &Ca) -> Step {
-        let leaves = Role::ALL.iter().filter_map(|role| self.secrets.of(*role)).map(|secret| self.left(&secret.leaf));
-        let left = ca.current.as_ref().map(|current| self.left(&current.certificate)).or_else(|| leaves.min());
-        let left = left.unwrap_or_default();
-        let is_urgent = left < URGENT.min(seconds(self.policy.ca_lifetime) / 10);
+        if self.is_early(&next.certificate) {
+            return Step::NotYetValid(next.certificate.begins);
+        }
+        let leaves = || Role::ALL.iter().filter_map(|role| self.secrets.of(*role)).map(|secret| &secret.leaf);
+        let used: Vec<&Certificate> = match &ca.current {
+            Some(current) => vec![&current.certificate],
+            None => leaves().collect(),
+        };
+        let left = used.iter().map(|certificate| self.left(certificate)).min().unwrap_or_default();
+        // Replicas do not take up the bundle with a certificate that is not valid yet, so they never report it; pods still get the time to.
+        let is_urgent = left < URGENT.min(seconds(self.policy.ca_lifetime) / 10)
+            || used.iter().any(|certificate| self.is_early(certificate));
         // Without the key of the current CA there was no certificate by which a proxy could show that it has the next one.
         let shown = ca.current.as_ref().and_then(|current| {
             let secret = self.secrets.of(Role::Envoy)?;
@@ -333,7 +358,7 @@ impl Rotation<'_> {
             false => party.trusts(next.certificate.expires),
         });
         match self.wait(waiting, is_urgent) {
-            // Nobody can connect with what has expired or is not valid yet.
+            // Nobody can connect with what has expired.
             Some(waiting) if left > 0 => Step::Wait(waiting, "replicas and proxies to trust the next CA"),
             _ => {
                 let secret = CaSecret { current: Some(next.clone()), next: None, is_requested: ca.is_requested };
@@ -393,9 +418,19 @@ impl Rotation<'_> {
         shorter.take(known.len() + 1).find(|it| !known.contains(&(self.now + seconds(*it)))).unwrap_or(lifetime)
     }
 
-    /// For how long it is valid; nothing is left of one that is not valid yet.
+    /// How long it is until it expires.
     fn left(&self, certificate: &Certificate) -> i64 {
-        if certificate.begins > self.now { 0 } else { certificate.expires - self.now }
+        certificate.expires - self.now
+    }
+
+    /// For how long a certificate that is no CA can be used: one that is not valid yet is renewed like one that has expired.
+    fn left_of_leaf(&self, leaf: &Certificate) -> i64 {
+        if self.is_early(leaf) { 0 } else { self.left(leaf) }
+    }
+
+    /// Whether it is not valid yet by this clock.
+    fn is_early(&self, certificate: &Certificate) -> bool {
+        certificate.begins > self.now
     }
 
     fn time(&self) -> std::time::SystemTime {

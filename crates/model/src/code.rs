@@ -106,6 +106,7 @@ codes! {
     1037 DiskCacheOff Warning "the disk cache is off" "make room in its folder, or mount a key; it is tried again every five minutes. Proxies are served as before";
     1038 StatusContested Warning "another controller keeps changing a status that Sesame writes" "check that Sesame is installed once, or that each installation has an ingress class of its own; the status is written again after an hour";
     1044 XdsCertificateExpires Warning "a certificate of xDS connections expires within 30 days" "renew it: the log of the leader says why a rotation waits; without --xds-certificates-dir run `sesame certgen --overwrite`, or look after its issuer";
+    1045 XdsCaNotYetValid Warning "the CA of xDS connections is not valid yet by the clock of the leader" "check the clock of the node of the leader: the CA is kept, and nothing is signed until it is valid. If the clock is right, the CA was made while one was ahead: ask for a new one with `kubectl annotate secret sesame-ca projectsesame.io/rotate-ca=` in the namespace of Sesame";
     1060 ControllerNotFound Error "no running controller was found" "check --namespace and --selector, or give the address of its debug pages with --address; `kubectl get pods` shows why a pod is not running";
     1061 NotAController Error "the answer is not that of a Sesame controller of this version" "check the address: it is that of --debug-http-address and --debug-http-port; use the `sesame` of the version that runs";
 

@@ -35,7 +35,7 @@ fn apply(secrets: &mut Secrets, step: &Step) -> bool {
         Step::WriteCa(ca, _) => secrets.ca = Some((**ca).clone()),
         Step::WriteLeaf(Role::Server, secret, _) => secrets.server = Some((**secret).clone()),
         Step::WriteLeaf(Role::Envoy, secret, _) => secrets.envoy = Some((**secret).clone()),
-        Step::Wait(..) | Step::Idle | Step::Foreign => return false,
+        Step::Wait(..) | Step::NotYetValid(_) | Step::Idle | Step::Foreign => return false,
     }
     true
 }
@@ -166,9 +166,10 @@ fn a_clock_that_jumps_ends_no_rotation() {
     let mut secrets = installed();
     secrets.ca.as_mut().unwrap().is_requested = true;
     work(&mut secrets, START + DAY);
-    // A day back, in the middle: the time to wait begins anew, and no later than then.
-    assert_eq!(work(&mut secrets, START), ["all CAs to trust", "all CAs to trust"]);
-    assert!(!work(&mut secrets, START + 600).is_empty());
+    // Half an hour back, in the middle: the time to wait begins anew, and no later than then.
+    let back = START + DAY - 1800;
+    assert_eq!(work(&mut secrets, back), ["all CAs to trust", "all CAs to trust"]);
+    assert!(!work(&mut secrets, back + 600).is_empty());
     // Twenty years ahead: everything has expired, and is made anew without waiting for anybody.
     let mut secrets = installed();
     let old = parties(&secrets);
@@ -186,7 +187,8 @@ fn a_clock_that_jumps_ends_no_rotation() {
     assert!(ca.expires > now && secrets.server.unwrap().leaf.is_signed_by(&ca));
 }
 
-/// The replica that holds the lease had its clock years ahead, renewed everything, and was set right.
+/// The replica that holds the lease had its clock ahead, renewed everything, and was set right. Certificates are replaced at once, a CA
+/// when somebody asks for it.
 #[test]
 fn what_was_made_while_the_clock_was_ahead_is_replaced_once_it_is_right() {
     for ahead in [100 * DAY, 7300 * DAY] {
@@ -196,8 +198,15 @@ fn what_was_made_while_the_clock_was_ahead_is_replaced_once_it_is_right() {
             now += 600;
         }
         let mut now = START + DAY;
-        while !work(&mut secrets, now).is_empty() {
+        let begins = secrets.ca.as_ref().unwrap().current.as_ref().unwrap().certificate.begins;
+        if begins > now {
+            assert_eq!(step(&secrets, &parties(&secrets), now), Step::NotYetValid(begins));
+            secrets.ca.as_mut().unwrap().is_requested = true;
+        }
+        let mut rounds = 0;
+        while !work(&mut secrets, now).is_empty() || rounds < 3 {
             now += 600;
+            rounds += 1;
         }
         assert!(now < START + 2 * DAY, "it took {} s", now - START - DAY);
         let ca = secrets.ca.clone().unwrap().current.unwrap().certificate;
@@ -210,6 +219,61 @@ fn what_was_made_while_the_clock_was_ahead_is_replaced_once_it_is_right() {
             }
         }
     }
+}
+
+/// A replica whose clock is years behind gets the lease, with and without a rotation under way: it leaves everything as it is.
+#[test]
+fn a_clock_that_is_far_behind_replaces_no_ca_and_signs_nothing() {
+    let begins = |ca: &Option<Ca>| ca.as_ref().unwrap().certificate.begins;
+    let secrets = installed();
+    let begun = begins(&secrets.ca.as_ref().unwrap().current);
+    for now in [0, START - 3650 * DAY, START - DAY] {
+        assert_eq!(step(&secrets, &parties(&secrets), now), Step::NotYetValid(begun), "at {now}");
+    }
+    assert_eq!(step(&secrets, &parties(&secrets), START), Step::Idle, "once the clock is right");
+
+    let mut rotating = secrets.clone();
+    rotating.ca.as_mut().unwrap().is_requested = true;
+    work(&mut rotating, START + 10 * DAY);
+    assert!(rotating.ca.as_ref().unwrap().next.is_some());
+    assert_eq!(step(&rotating, &[], START - DAY), Step::NotYetValid(begun));
+    // The current CA is valid by this clock, and the next one is not: it does not sign before it is.
+    let mut behind = rotating.clone();
+    work(&mut behind, START + DAY);
+    assert_eq!(behind.ca, rotating.ca);
+    let next = begins(&rotating.ca.as_ref().unwrap().next);
+    assert_eq!(step(&behind, &[], START + 2 * DAY), Step::NotYetValid(next));
+    assert_eq!(work(&mut rotating, START + 11 * DAY)[0], "the next CA signs from now on");
+}
+
+/// The time to settle and the wait for the silent are over by a clock that is far ahead; who is behind is waited for all the same.
+#[test]
+fn a_clock_that_is_far_ahead_skips_nobody_who_is_behind_while_the_ca_is_valid() {
+    let ahead = START + 3000 * DAY;
+    let mut secrets = installed();
+    let old = parties(&secrets);
+    let why = |step: &Step| match step {
+        Step::WriteCa(_, why) | Step::WriteLeaf(_, _, why) | Step::Wait(_, why) => *why,
+        _ => "",
+    };
+    let mut steps = Vec::new();
+    loop {
+        let step = step(&secrets, &old, ahead);
+        steps.push(why(&step));
+        if !apply(&mut secrets, &step) {
+            break;
+        }
+    }
+    let trust = "replicas and proxies to trust the next CA";
+    assert_eq!(steps[0], "a new CA, since the current one expires");
+    assert_eq!(steps.last(), Some(&trust), "{steps:?}");
+    assert_eq!(why(&step(&secrets, &old, ahead + 30 * DAY)), trust, "the clock jumps on");
+
+    // The same for the old CA, after the next one signs.
+    let before = parties(&secrets);
+    work(&mut secrets, ahead + 600);
+    let have = "replicas and proxies to have certificates of the new CA";
+    assert_eq!(why(&step(&secrets, &before, ahead + 30 * DAY)), have);
 }
 
 /// A clock that is behind by less than an hour, by which certificates are valid early, changes nothing.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use certgen::rotation::{self, Certificate, Party, Policy, Role, Step, Waiting};
 use certgen::store::{self, Store};
+use model::Code;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use replicas::{CertificateHolders, Replicas};
@@ -192,7 +193,7 @@ impl Issuer {
             let (name, why) = match &step {
                 Step::WriteCa(_, why) => (store::CA, why),
                 Step::WriteLeaf(role, _, why) => (store::name(*role), why),
-                Step::Wait(..) | Step::Idle | Step::Foreign => {
+                Step::Wait(..) | Step::NotYetValid(_) | Step::Idle | Step::Foreign => {
                     said.nothing_written(&step, &secrets);
                     return Ok(());
                 }
@@ -201,7 +202,7 @@ impl Issuer {
                 match &step {
                     Step::WriteCa(ca, _) => self.store.write_ca(&stored, ca).await,
                     Step::WriteLeaf(role, leaf, _) => self.store.write_leaf(&stored, *role, leaf).await,
-                    Step::Wait(..) | Step::Idle | Step::Foreign => Ok(()),
+                    Step::Wait(..) | Step::NotYetValid(_) | Step::Idle | Step::Foreign => Ok(()),
                 }
             };
             // After that time another replica may write.
@@ -236,6 +237,7 @@ impl Said {
     fn nothing_written(&mut self, step: &Step, secrets: &rotation::Secrets) {
         match step {
             Step::Wait(waiting, what) => self.waiting(waiting, what),
+            Step::NotYetValid(begins) => self.not_yet_valid(*begins),
             Step::Foreign => self.foreign(),
             Step::WriteCa(..) | Step::WriteLeaf(..) | Step::Idle => self.nothing_to_do(secrets),
         }
@@ -264,6 +266,13 @@ impl Said {
         let [server, envoy] = ends.map(expiry::date);
         if self.once(format!("{server} {envoy}")) {
             info!(%server, %envoy, "certificates of xDS connections are valid");
+        }
+    }
+
+    fn not_yet_valid(&mut self, begins: i64) {
+        if self.once(format!("not valid before {begins}")) {
+            let (code, begins) = (Code::XdsCaNotYetValid, expiry::date(begins));
+            warn!(%code, "{code}: {}: it is valid from {begins} ({})", code.title(), code.help());
         }
     }
 
