@@ -23,6 +23,23 @@ pub struct Assembled {
     pub lost: Vec<Verdict>,
 }
 
+impl Assembled {
+    /// The same for another host that has the same routes: who lost is told of that host. Every message about routes begins with the
+    /// name of the host, so the verdicts are still sorted.
+    #[must_use]
+    pub fn for_host(&self, host: &Host) -> Self {
+        let (before, after) = (format!("host {}", self.host.host), format!("host {host}"));
+        let renamed = |verdict: &Verdict| {
+            let rest = verdict.message.strip_prefix(&*before);
+            let message = rest.map_or_else(|| verdict.message.to_string(), |rest| format!("{after}{rest}"));
+            let related = verdict.related.as_deref().cloned();
+            Verdict::new(verdict.code, verdict.origin.clone(), message).related_to(related)
+        };
+        let lost = self.lost.iter().map(renamed).collect();
+        Self { host: VirtualHost { host: host.clone(), ..self.host.clone() }, lost }
+    }
+}
+
 /// What is contributed to a host, as it is gathered.
 pub struct Contributions<'a> {
     host: &'a Host,
@@ -195,7 +212,10 @@ mod tests {
 
     use super::*;
     use crate::testing::{AGE, changed, route, with_header};
-    use model::ObjectRef;
+    use model::{
+        ObjectRef,
+        route::{OnEqual, Share},
+    };
 
     fn host() -> Host {
         Host::parse("a.example.com").unwrap()
@@ -268,6 +288,39 @@ mod tests {
         let routes = vec![route("a", 1, "= /a"), route("a", 1, "= /a"), route("b", 2, "= /a")];
         let lost = assemble(&host(), routes).lost;
         assert_eq!(reported(&lost), [("a", Code::RouteShadowed), ("b", Code::RouteConflict)]);
+    }
+
+    #[test]
+    fn hosts_with_the_same_routes_tell_the_same_by_their_own_names() {
+        let elsewhere = |name: &str| ObjectRef::new(kinds::kind::SERVICE, "elsewhere", name).at("spec");
+        let strong = changed(&route("strong", 3, "p /"), |route| {
+            route.precedence.priority = 1;
+            route.origin = elsewhere("strong");
+        });
+        let share = |name: &str, share| {
+            changed(&route(name, 1, "= /share"), |route| {
+                route.precedence.on_equal = OnEqual::Combine { share, across_namespaces: false };
+            })
+        };
+        let foreign = changed(&share("foreign", Share::Percent(10)), |route| route.origin = elsewhere("foreign"));
+        let long = format!("= /{}", "long".repeat(300));
+        let routes = vec![
+            route("old", 1, "= /a"),
+            route("young", 2, "= /a"),
+            route("old", 1, "= /a"),
+            route("old", 1, &long),
+            route("young", 2, &long),
+            share("main", Share::Rest),
+            foreign,
+            strong,
+        ];
+        let every = assemble(&Host::Any, routes.clone());
+        let codes: BTreeSet<_> = every.lost.iter().map(|verdict| verdict.code).collect();
+        assert!(codes.len() >= 3, "{codes:?}");
+        for name in ["a.example.com", "b", "a.very-much-longer-name.example.com"] {
+            let host = Host::parse(name).unwrap();
+            assert_eq!(every.for_host(&host), assemble(&host, routes.clone()), "{name}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use assemble::{
     virtual_host::{self, Contributions},
 };
 use engine::{Derived, Index, Reads, Table};
-use model::{Host, ObjectRef, VirtualHost};
+use model::{Host, ObjectRef};
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{TlsHosts, conditional::ConditionalHostsWithin};
@@ -142,12 +142,10 @@ impl Derived for EqualRoutes {
     }
 }
 
-/// A host that has the same routes as others. Where some route lost, each host says so by its own name, so it is assembled by itself.
+/// A host that has the same routes as others. Where some route lost, each host says so by its own name.
 pub(super) fn assembled(key: &HostKey, reads: &mut Reads<'_>) -> Option<virtual_host::Assembled> {
     let selections = &reads.get::<EqualHosts>(key)?.selections;
-    let equal = reads.get::<EqualRoutes>(selections)?;
-    let host = || VirtualHost { host: key.1.clone(), ..equal.host.clone() };
-    equal.lost.is_empty().then(|| virtual_host::Assembled { host: host(), lost: Vec::new() })
+    Some(reads.get::<EqualRoutes>(selections)?.for_host(&key.1))
 }
 
 /// The narrowest wildcard that all hosts with these selections lie below, or every name.

@@ -213,14 +213,48 @@ fn routes_that_hosts_have_in_common_do_not_count_for_each_of_them() {
     assert_eq!(bed.recomputed(|bed| bed.set(host("new", "new.example.com", None))), 1);
 }
 
+/// A route that loses is told of each host by its name, and the hosts still have one list in common.
+#[test]
+fn hosts_share_their_routes_though_some_of_them_lost() {
+    let hosts = ["a.example.com", "b.example.com"];
+    let owners = hosts.map(|name| host(name, name, None));
+    let routes = [shared("old", 1, Some("*"), "", "/a"), shared("young", 2, Some("*"), "", "/a")];
+    let canaries = [("main", 0), ("canary", 60), ("late", 60)].map(|(name, percent)| {
+        let mut given = shared(name, 0, Some("*"), "", "/");
+        given.shared[0].routes = vec![canary(name, 3, percent, "/b")];
+        given
+    });
+    let mut bed = Bed::new(owners.into_iter().chain(routes).chain(canaries));
+    let row = |bed: &Bed, name: &str| {
+        let key = (ListenerId::http(), Host::parse(name).unwrap());
+        bed.0.engine().get::<VirtualHosts>(&key).unwrap().host.routes.clone()
+    };
+    let [first, second] = hosts.map(|name| row(&bed, name));
+    assert_eq!(first.len(), 2);
+    assert!(first.iter().zip(&second).all(|(one, other)| Arc::ptr_eq(one, other)), "combined routes are made once");
+    for (loser, count) in [("young", 2), ("late", 2), ("old", 0), ("main", 0)] {
+        let verdicts = bed.0.engine().get::<Verdicts>(&object(loser)).unwrap();
+        assert_eq!(verdicts.len(), count, "{loser}: {verdicts:?}");
+        for (verdict, host) in verdicts.iter().zip(hosts) {
+            assert!(verdict.message.starts_with(&format!("host {host}, path ")), "{verdict}");
+        }
+    }
+    // A host that leaves the others says the same.
+    let before = bed.0.engine().get::<Verdicts>(&object("young")).cloned();
+    bed.set(shared("own", 4, Some("b.example.com"), "", "/own"));
+    bed.0.settle();
+    assert_eq!(bed.0.engine().get::<Verdicts>(&object("young")).cloned(), before);
+    assert_eq!(bed.0.self_check(), Ok(()));
+}
+
 fn cluster(name: &str) -> WeightedCluster {
     let backend = model::EndpointsId::tcp("ns", name, 80);
     WeightedCluster::new(model::ClusterId::from(backend), 1)
 }
 
 /// A route for a share of the requests, which a host has or shares.
-fn canary(name: &str, created: i64, percent: u8) -> Arc<Route> {
-    let mut route = route(name, created, "/a");
+fn canary(name: &str, created: i64, percent: u8, path: &str) -> Arc<Route> {
+    let mut route = route(name, created, path);
     route.action = Action::Forward(Box::new(Forward { clusters: vec![cluster(name)], ..Default::default() }));
     let share = if percent == 0 { Share::Rest } else { Share::Percent(percent) };
     route.precedence.on_equal = OnEqual::Combine { share, across_namespaces: false };
@@ -236,8 +270,8 @@ fn routes_that_combine_are_one_route_of_all_their_objects() {
     };
     let mut bed = Bed::new([
         host("host", "a.example.com", None),
-        with("main", canary("main", 1, 0)),
-        with("canary", canary("canary", 2, 10)),
+        with("main", canary("main", 1, 0, "/a")),
+        with("canary", canary("canary", 2, 10, "/a")),
     ]);
     let key = (ListenerId::http(), Host::parse("a.example.com").unwrap());
     let weights = |bed: &Bed| -> Vec<(String, u32)> {
@@ -247,7 +281,7 @@ fn routes_that_combine_are_one_route_of_all_their_objects() {
     };
     assert_eq!(weights(&bed), [("main".to_owned(), 900_000), ("canary".to_owned(), 100_000)]);
     assert!(bed.reported("main").is_empty() && bed.reported("canary").is_empty());
-    bed.set(with("canary", canary("canary", 2, 25)));
+    bed.set(with("canary", canary("canary", 2, 25, "/a")));
     bed.0.settle();
     assert_eq!(weights(&bed), [("main".to_owned(), 750_000), ("canary".to_owned(), 250_000)]);
     // Without the one that takes the rest there is nobody to share with.
@@ -283,7 +317,7 @@ impl Dice {
         };
         for route in translation.shared.iter_mut().flat_map(|shared| &mut shared.routes) {
             if self.roll(2) == 0 {
-                *route = canary(name, self.roll(3) as i64, self.roll(4) as u8 * 30);
+                *route = canary(name, self.roll(3) as i64, self.roll(4) as u8 * 30, "/a");
             }
             let mut changed = Route::clone(route);
             changed.precedence.priority = self.roll(3) as i32 - 1;
