@@ -6,11 +6,10 @@
 
 use crate::tls::Assembled;
 use model::{
-    Code, Host, Timeout, Verdict,
-    tls::{TcpProxy, Termination, TlsMode, TlsVersion},
+    Code, Host, Verdict,
+    tls::{Termination, TlsMode, TlsVersion},
     translation::TlsPiece,
 };
-use std::sync::Arc;
 
 /// Closes a host of which something cannot be kept, and tells whoever asks for it; all hosts of the fleet may have their curves limited.
 pub fn restrict(host: &Host, assembled: &mut Assembled, pieces: &[&TlsPiece], has_curves: bool) {
@@ -21,7 +20,7 @@ pub fn restrict(host: &Host, assembled: &mut Assembled, pieces: &[&TlsPiece], ha
     let asked = pieces.iter().filter(|piece| piece.mode == assembled.mode);
     assembled.lost.extend(asked.map(|piece| Verdict::new(Code::Http3Tls, piece.origin.clone(), why.clone())));
     assembled.lost.sort();
-    assembled.mode = TlsMode::Tcp(closed());
+    assembled.mode = TlsMode::closed();
     assembled.certificate = None;
 }
 
@@ -37,14 +36,4 @@ fn unkept(termination: &Termination, has_curves: bool) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-fn closed() -> Arc<TcpProxy> {
-    Arc::new(TcpProxy {
-        termination: None,
-        clients: None,
-        clusters: Vec::new(),
-        unavailable: 0,
-        idle: Timeout::Default,
-    })
 }

@@ -238,6 +238,11 @@ pub enum TlsMode {
 }
 
 impl TlsMode {
+    /// Its connections are ended.
+    pub fn closed() -> Self {
+        TlsMode::Tcp(Arc::new(TcpProxy::closed()))
+    }
+
     /// How the requests of the host are decrypted, where requests are looked at.
     pub fn http(&self) -> Option<&Termination> {
         match self {
@@ -281,6 +286,13 @@ pub struct TcpProxy {
     pub unavailable: u32,
     /// How long they may be without a byte.
     pub idle: Timeout,
+}
+
+impl TcpProxy {
+    /// Connections that are ended.
+    pub fn closed() -> Self {
+        Self { termination: None, clients: None, clusters: Vec::new(), unavailable: 0, idle: Timeout::Default }
+    }
 }
 
 /// The connections of one TLS host that are passed on: a filter chain of its own.

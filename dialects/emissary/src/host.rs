@@ -138,7 +138,7 @@ fn add(
             (None, false) => return,
             (Some(termination), _) if !is_closed => TlsMode::Http(termination.clone()),
             // Its connections are closed: they are none of a wider Host's, which may ask less of clients.
-            (None, true) if is_whole && !is_closed => TlsMode::Tcp(tls::closed()),
+            (None, true) if is_whole && !is_closed => TlsMode::closed(),
             // Connections for its name are not its own, but its requests are.
             _ if !is_whole => {
                 translation.conditional =

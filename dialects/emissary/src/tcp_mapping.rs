@@ -338,7 +338,7 @@ impl Group {
             Some(termination) => {
                 TcpProxy { termination: Some(termination), clients: None, clusters, unavailable, idle }
             }
-            None => TcpProxy { termination: None, clients: None, clusters: Vec::new(), unavailable: 0, idle },
+            None => TcpProxy { idle, ..TcpProxy::closed() },
         };
         translation.tls.push(TlsPiece {
             listener,

@@ -6,11 +6,10 @@ use crate::{
 };
 use kinds::{emissary, kind};
 use model::{
-    Code, Host, ObjectRef, Timeout,
-    tls::{CertificateRef, TcpProxy, Termination},
+    Code, Host, ObjectRef,
+    tls::{CertificateRef, Termination},
 };
 use resolve::Rejection;
-use std::sync::Arc;
 
 /// What clients of a Host are shown.
 #[derive(Debug, Default)]
@@ -21,17 +20,6 @@ pub(crate) struct Shown {
     pub is_asked: bool,
     /// Whether that depends on a Secret that has not been read yet.
     pub is_pending: bool,
-}
-
-/// Connections that lead nowhere.
-pub(super) fn closed() -> Arc<TcpProxy> {
-    Arc::new(TcpProxy {
-        termination: None,
-        clients: None,
-        clusters: Vec::new(),
-        unavailable: 0,
-        idle: Timeout::Default,
-    })
 }
 
 /// What clients of a Host are shown.

@@ -14,17 +14,16 @@ use crate::{
 use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
 use kinds::{Gateway, List, Meta, gateway::listener, kind};
 use model::{
-    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Timeout, Translation, Verdict, VerdictList,
+    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
     listener::ListenerClaim,
     route::Depth,
     status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
-    tls::{CertificateRef, TcpProxy, TlsMode},
+    tls::{CertificateRef, TlsMode},
     translation::{Covers, PendingPart, TlsPiece},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::Ipv4Addr,
-    sync::Arc,
 };
 
 /// What listeners ask for.
@@ -164,7 +163,7 @@ impl Pieces {
         let mode = match termination {
             Some(Some(termination)) => Some(TlsMode::Http(termination.clone())),
             // Connections for its hosts are closed: they are none of a wider listener's.
-            Some(None) if listener.is_claimed => Some(TlsMode::Tcp(closed())),
+            Some(None) if listener.is_claimed => Some(TlsMode::closed()),
             _ => None,
         };
         if let (Protocol::Https, Some(mode)) = (protocol, mode) {
@@ -236,17 +235,6 @@ fn asking(shown: tls::Shown, gateway: &Gateway, listener: &Listener, view: &mut 
     let Ok(Some(frontend)) = clients::of_port(gateway, listener.port) else { return shown };
     let id = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
     shown.asking(clients::resolve(&id, listener, &frontend, view))
-}
-
-/// Connections that lead nowhere.
-pub(crate) fn closed() -> Arc<TcpProxy> {
-    Arc::new(TcpProxy {
-        termination: None,
-        clients: None,
-        clusters: Vec::new(),
-        unavailable: 0,
-        idle: Timeout::Default,
-    })
 }
 
 fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: bool) -> Vec<Condition> {

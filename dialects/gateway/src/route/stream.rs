@@ -12,7 +12,7 @@ use super::{
     presented::{self, Presented},
     status::ParentStatus,
 };
-use crate::{GatewayView, Listener, Protocol, Settings, gateway, precedence};
+use crate::{GatewayView, Listener, Protocol, Settings, precedence};
 use kinds::{
     Kind, List, Meta, TcpRoute, TlsRoute, UdpRoute,
     gateway::stream_route::{StreamRouteSpec, StreamRule},
@@ -73,7 +73,7 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
                     unavailable,
                     idle: Timeout::Default,
                 })),
-                Shown::Pending => TlsMode::Tcp(gateway::pieces::closed()),
+                Shown::Pending => TlsMode::closed(),
                 Shown::None => continue,
             };
             for Common { host, widening } in hosts {
