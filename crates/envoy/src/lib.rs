@@ -14,4 +14,5 @@ pub mod route;
 pub mod runtime;
 pub mod secret;
 mod splice;
+mod tls_parameters;
 pub mod virtual_host;

@@ -1,7 +1,7 @@
 //! What a backend speaks: HTTP version and encryption.
 
 use super::ClusterSettings;
-use crate::{listener::tls::version, name, route::action::timeout};
+use crate::{name, route::action::timeout, tls_parameters};
 use envoy_api::envoy::{
     extensions::transport_sockets::tls::v3::{
         CertificateValidationContext, SdsSecretConfig, SubjectAltNameMatcher,
@@ -18,7 +18,7 @@ use envoy_api::{
             TransportSocket, data_source, transport_socket::ConfigType,
         },
         extensions::{
-            transport_sockets::tls::v3::{CommonTlsContext, TlsParameters, UpstreamTlsContext},
+            transport_sockets::tls::v3::{CommonTlsContext, UpstreamTlsContext},
             upstreams::http::v3::{
                 HttpProtocolOptions,
                 http_protocol_options::{
@@ -34,7 +34,6 @@ use model::{
     cluster::{SubjectAltName, TrustedCa, Validation},
 };
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
@@ -72,22 +71,13 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
     if !cluster.protocol.is_tls() {
         return None;
     }
-    let words = |words: &[Arc<str>]| words.iter().map(ToString::to_string).collect();
     let versions = cluster.tls_versions.unwrap_or(settings.tls);
-    let own = cluster.tls_parameters.as_deref();
-    let ciphers = own.map(|own| &own.ciphers[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.ciphers);
-    let curves = own.map(|own| &own.curves[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.curves);
+    let usual = tls_parameters::Usual { ciphers: &settings.ciphers, curves: &settings.curves };
     let alpn = if cluster.protocol.is_h2() { vec!["h2".to_owned()] } else { Vec::new() };
     let context = UpstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             // Left alone, Envoy speaks no more than 1.2 to its upstreams.
-            tls_params: Some(TlsParameters {
-                tls_minimum_protocol_version: version(versions.lowest).into(),
-                tls_maximum_protocol_version: version(versions.highest).into(),
-                cipher_suites: words(ciphers),
-                ecdh_curves: words(curves),
-                ..Default::default()
-            }),
+            tls_params: Some(tls_parameters::of(versions, cluster.tls_parameters.as_deref(), usual)),
             alpn_protocols: alpn,
             tls_certificate_sds_secret_configs: cluster.client_certificate.iter().map(client_certificate).collect(),
             validation_context_type: cluster.validation.as_ref().map(|found| validation(found, settings)),

@@ -8,7 +8,7 @@
 //! Which client certificates are accepted comes by SDS, too, whichever way certificates come. See
 //! [`crate::secret::clients`].
 
-use crate::name;
+use crate::{name, tls_parameters};
 use envoy_api::{
     any,
     envoy::{
@@ -17,9 +17,8 @@ use envoy_api::{
             cert_mappers::sni::v3::Sni,
             cert_selectors::on_demand_secret::v3::Config as OnDemandSecret,
             v3::{
-                CommonTlsContext, DownstreamTlsContext, SdsSecretConfig, TlsParameters,
-                common_tls_context::ValidationContextType, downstream_tls_context::SessionTicketKeysType,
-                tls_parameters::TlsProtocol,
+                CommonTlsContext, DownstreamTlsContext, SdsSecretConfig, common_tls_context::ValidationContextType,
+                downstream_tls_context::SessionTicketKeysType,
             },
         },
     },
@@ -27,9 +26,9 @@ use envoy_api::{
 use model::{
     CertificateRef, Port,
     listener::{ConnectionSettings, HttpVersions},
-    tls::{Termination, TlsVersion},
+    tls::{Termination, TlsVersions},
 };
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 /// The secret name of clients that send no server name. No host has this name.
 const NO_SERVER_NAME: &str = "_";
@@ -89,19 +88,12 @@ fn terminated(termination: &Termination, settings: &ConnectionSettings, alpn: &[
 
 /// Certificates, settings and protocols of a chain.
 pub(super) fn context(termination: &Termination, settings: &ConnectionSettings, alpn: &[&str]) -> DownstreamTlsContext {
-    let own = termination.parameters.as_deref();
-    let ciphers = own.map(|own| &own.ciphers[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.ciphers);
-    let curves = own.map(|own| &own.curves[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.curves);
-    let words = |words: &[Arc<str>]| words.iter().map(ToString::to_string).collect();
+    let versions = TlsVersions { lowest: termination.lowest, highest: termination.highest };
+    let usual = tls_parameters::Usual { ciphers: &settings.ciphers, curves: &settings.curves };
+    let parameters = tls_parameters::of(versions, termination.parameters.as_deref(), usual);
     let mut context = DownstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
-            tls_params: Some(TlsParameters {
-                tls_minimum_protocol_version: version(termination.lowest).into(),
-                tls_maximum_protocol_version: version(termination.highest).into(),
-                cipher_suites: words(ciphers),
-                ecdh_curves: words(curves),
-                ..Default::default()
-            }),
+            tls_params: Some(parameters),
             alpn_protocols: alpn.iter().map(|&protocol| protocol.to_owned()).collect(),
             ..Default::default()
         }),
@@ -146,15 +138,5 @@ pub(crate) fn on_demand(mapper: TypedExtensionConfig, prefetch: Vec<String>) -> 
     TypedExtensionConfig {
         name: "envoy.tls.certificate_selectors.on_demand_secret".to_owned(),
         typed_config: Some(any(&selector)),
-    }
-}
-
-/// A version in the words of Envoy.
-pub(crate) fn version(version: TlsVersion) -> TlsProtocol {
-    match version {
-        TlsVersion::V1_0 => TlsProtocol::TlSv10,
-        TlsVersion::V1_1 => TlsProtocol::TlSv11,
-        TlsVersion::V1_2 => TlsProtocol::TlSv12,
-        TlsVersion::V1_3 => TlsProtocol::TlSv13,
     }
 }
