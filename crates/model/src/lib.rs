@@ -10,6 +10,7 @@
 
 pub mod cluster;
 pub mod code;
+mod command_operators;
 pub mod endpoints;
 pub mod header;
 pub mod host;

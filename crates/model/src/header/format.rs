@@ -4,37 +4,8 @@
 //! So a value is parsed here: operators on the list stay, variables of Sesame are replaced, and any other `%` is escaped.
 
 use super::{HeaderError, HeaderValue, LONGEST, is_token};
+use crate::command_operators::{are_headers, is_for_headers, with_argument};
 use std::{fmt::Write, sync::Arc};
-
-/// The operators without arguments.
-const ALLOWED: [&str; 26] = [
-    "DOWNSTREAM_LOCAL_ADDRESS",
-    "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_LOCAL_PORT",
-    "DOWNSTREAM_LOCAL_SUBJECT",
-    "DOWNSTREAM_LOCAL_URI_SAN",
-    "DOWNSTREAM_PEER_CERT",
-    "DOWNSTREAM_PEER_CERT_V_END",
-    "DOWNSTREAM_PEER_CERT_V_START",
-    "DOWNSTREAM_PEER_FINGERPRINT_1",
-    "DOWNSTREAM_PEER_FINGERPRINT_256",
-    "DOWNSTREAM_PEER_ISSUER",
-    "DOWNSTREAM_PEER_SERIAL",
-    "DOWNSTREAM_PEER_SUBJECT",
-    "DOWNSTREAM_PEER_URI_SAN",
-    "DOWNSTREAM_REMOTE_ADDRESS",
-    "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_TLS_CIPHER",
-    "DOWNSTREAM_TLS_SESSION_ID",
-    "DOWNSTREAM_TLS_VERSION",
-    "HOSTNAME",
-    "PROTOCOL",
-    "RESPONSE_CODE_DETAILS",
-    "RESPONSE_FLAGS",
-    "TLS_JA3_FINGERPRINT",
-    "TLS_JA4_FINGERPRINT",
-    "UPSTREAM_REMOTE_ADDRESS",
-];
 
 /// A header value in Envoy's format.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,7 +44,7 @@ impl HeaderFormat {
             let word = &after[..end];
             if let Some((_, value)) = own.iter().find(|(name, _)| *name == word) {
                 out.push_str(&value.replace('%', "%%"));
-            } else if ALLOWED.contains(&word) || is_request_header(word) {
+            } else if is_for_headers(word) || is_request_header(word) {
                 let _infallible = write!(out, "%{word}%");
             } else {
                 if looks_like_one(word) {
@@ -113,18 +84,7 @@ pub fn only_request_header(text: &str) -> Option<&str> {
 
 /// `REQ(a)`, `REQ(a?b)`, `REQ(a):n`.
 fn is_request_header(word: &str) -> bool {
-    let Some((names, length)) = word.strip_prefix("REQ(").and_then(|rest| rest.split_once(')')) else { return false };
-    let name = |name: &str| {
-        let bare = name.strip_prefix(':').unwrap_or(name);
-        !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-    };
-    let (first, second) = names.split_once('?').unwrap_or((names, ""));
-    let names_fit = name(first) && (second.is_empty() || name(second)) && !names.ends_with('?');
-    let length_fits = length.is_empty()
-        || length
-            .strip_prefix(':')
-            .is_some_and(|n| (1..=5).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit()));
-    names_fit && length_fits
+    with_argument(word).is_some_and(|(name, argument, _)| name == "REQ" && are_headers(argument))
 }
 
 fn looks_like_one(word: &str) -> bool {

@@ -1,81 +1,6 @@
 //! Whether Envoy can write a line of some form: one operator that it does not know, and it refuses the whole listener.
 
-/// Operators that stand alone.
-const ALONE: [&str; 73] = [
-    "BYTES_RECEIVED",
-    "BYTES_RETRANSMITTED",
-    "BYTES_SENT",
-    "CONNECTION_ID",
-    "CONNECTION_TERMINATION_DETAILS",
-    "DOWNSTREAM_DETECTED_CLOSE_TYPE",
-    "DOWNSTREAM_DIRECT_LOCAL_ADDRESS",
-    "DOWNSTREAM_DIRECT_LOCAL_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_DIRECT_REMOTE_ADDRESS",
-    "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_HEADER_BYTES_RECEIVED",
-    "DOWNSTREAM_HEADER_BYTES_SENT",
-    "DOWNSTREAM_LOCAL_ADDRESS",
-    "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_LOCAL_DNS_SAN",
-    "DOWNSTREAM_LOCAL_PORT",
-    "DOWNSTREAM_LOCAL_SUBJECT",
-    "DOWNSTREAM_LOCAL_URI_SAN",
-    "DOWNSTREAM_PEER_CERT",
-    "DOWNSTREAM_PEER_CERT_V_END",
-    "DOWNSTREAM_PEER_CERT_V_START",
-    "DOWNSTREAM_PEER_DNS_SAN",
-    "DOWNSTREAM_PEER_FINGERPRINT_1",
-    "DOWNSTREAM_PEER_FINGERPRINT_256",
-    "DOWNSTREAM_PEER_ISSUER",
-    "DOWNSTREAM_PEER_SERIAL",
-    "DOWNSTREAM_PEER_SUBJECT",
-    "DOWNSTREAM_PEER_URI_SAN",
-    "DOWNSTREAM_REMOTE_ADDRESS",
-    "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_REMOTE_PORT",
-    "DOWNSTREAM_TLS_CIPHER",
-    "DOWNSTREAM_TLS_SESSION_ID",
-    "DOWNSTREAM_TLS_VERSION",
-    "DOWNSTREAM_TRANSPORT_FAILURE_REASON",
-    "DOWNSTREAM_WIRE_BYTES_RECEIVED",
-    "DOWNSTREAM_WIRE_BYTES_SENT",
-    "DURATION",
-    "FILTER_CHAIN_NAME",
-    "GRPC_STATUS",
-    "GRPC_STATUS_NUMBER",
-    "HOSTNAME",
-    "LOCAL_REPLY_BODY",
-    "PROTOCOL",
-    "REQUESTED_SERVER_NAME",
-    "REQUEST_DURATION",
-    "REQUEST_HEADERS_BYTES",
-    "REQUEST_TX_DURATION",
-    "RESPONSE_CODE",
-    "RESPONSE_CODE_DETAILS",
-    "RESPONSE_DURATION",
-    "RESPONSE_FLAGS",
-    "RESPONSE_FLAGS_LONG",
-    "RESPONSE_HEADERS_BYTES",
-    "RESPONSE_TRAILERS_BYTES",
-    "RESPONSE_TX_DURATION",
-    "ROUTE_NAME",
-    "ROUNDTRIP_DURATION",
-    "START_TIME",
-    "STREAM_ID",
-    "TLS_JA3_FINGERPRINT",
-    "TLS_JA4_FINGERPRINT",
-    "UPSTREAM_CLUSTER",
-    "UPSTREAM_HOST",
-    "UPSTREAM_HOST_NAME",
-    "UPSTREAM_LOCAL_ADDRESS",
-    "UPSTREAM_REMOTE_ADDRESS",
-    "UPSTREAM_REQUEST_ATTEMPT_COUNT",
-    "UPSTREAM_TLS_CIPHER",
-    "UPSTREAM_TLS_VERSION",
-    "UPSTREAM_TRANSPORT_FAILURE_REASON",
-    "UPSTREAM_WIRE_BYTES_SENT",
-    "VIRTUAL_CLUSTER_NAME",
-];
+use crate::command_operators::{are_headers, for_logs, with_argument};
 
 /// Operators that write a header; `(name)`, `(name?other)`, and a length behind that.
 const HEADERS: [&str; 3] = ["REQ", "RESP", "TRAILER"];
@@ -127,20 +52,18 @@ fn end(text: &str) -> Option<usize> {
 
 fn operator(word: &str) -> Result<(), FormatError> {
     let unknown = || FormatError::Unknown(word.into());
-    let Some((name, rest)) = word.split_once('(') else {
-        return if ALONE.contains(&word) { Ok(()) } else { Err(unknown()) };
-    };
-    let (argument, length) = rest.rsplit_once(')').ok_or_else(unknown)?;
-    if !is_length(length) {
-        return Err(unknown());
+    if !word.contains('(') {
+        return if for_logs().any(|name| name == word) { Ok(()) } else { Err(unknown()) };
     }
+    let (name, argument, length) = with_argument(word).ok_or_else(unknown)?;
     match name {
         "START_TIME" if length.is_empty() && is_time(argument) => Ok(()),
         name if HEADERS.contains(&name) => {
-            let (first, second) =
-                argument.split_once('?').map_or((argument, None), |(first, second)| (first, Some(second)));
-            let fits = is_header(first) && second.is_none_or(is_header);
-            if fits { Ok(()) } else { Err(FormatError::Header(word.into())) }
+            if are_headers(argument) {
+                Ok(())
+            } else {
+                Err(FormatError::Header(word.into()))
+            }
         }
         _ => Err(unknown()),
     }
@@ -162,19 +85,9 @@ fn is_time(format: &str) -> bool {
     true
 }
 
-fn is_length(text: &str) -> bool {
-    let digits = |text: &str| (1..=5).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-    text.is_empty() || text.strip_prefix(':').is_some_and(digits)
-}
-
-fn is_header(name: &str) -> bool {
-    let bare = name.strip_prefix(':').unwrap_or(name);
-    !bare.is_empty() && bare.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
-
 /// A form with every operator that may be used: for a test that asks Envoy.
 pub fn everything() -> String {
-    let alone = ALONE.iter().map(|name| format!("%{name}%"));
+    let alone = for_logs().map(|name| format!("%{name}%"));
     let headers = HEADERS.iter().flat_map(|name| [format!("%{name}(X-A)%"), format!("%{name}(X-A?:AUTHORITY):7%")]);
     let times = ["%START_TIME(%s.%3f)%", "%START_TIME(%Y/%m/%dT%H:%M:%S%z_%s)%"].map(str::to_owned);
     alone.chain(headers).chain(times).chain(["100%%".to_owned()]).collect::<Vec<_>>().join(" ") + "\n"
