@@ -8,8 +8,8 @@ use crate::{order, virtual_host::groups};
 use model::{Host, Route};
 use std::sync::Arc;
 
-/// What is served of these routes. `lose` is told of each that is not, with the one that is.
-pub(crate) fn decided(host: &Host, routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route)) -> Vec<Arc<Route>> {
+/// What is served of these routes. `report` is called with the one that is and each that is not.
+pub(crate) fn decided(host: &Host, routes: Vec<Arc<Route>>, report: &mut dyn FnMut(&Route, &Route)) -> Vec<Arc<Route>> {
     if routes.iter().all(|route| route.conditions.host.is_none()) {
         return routes;
     }
@@ -17,7 +17,7 @@ pub(crate) fn decided(host: &Host, routes: Vec<Arc<Route>>, lose: &mut dyn FnMut
     for group in groups(routes, |a, b| order::by_requests(host, a, b)) {
         for route in &group {
             match group.iter().find(|other| takes_all(other, route)) {
-                Some(winner) => lose(winner, route),
+                Some(winner) => report(winner, route),
                 None => served.push(Arc::clone(route)),
             }
         }

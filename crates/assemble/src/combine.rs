@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The sum of the weights of a combined route: fine enough for a share of a share.
 const WHOLE: u64 = 1_000_000;
 
-/// Why a route lost.
+/// What is reported about a route beside the one that is served: why it lost, or that it shares the requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Another one takes precedence.
@@ -47,13 +47,14 @@ impl Reason {
     }
 }
 
-/// What is served of routes that match the same requests: one route, or several that each take a part. `lose` is told of each that
-/// is not served as it asks, with the one that is.
-pub fn resolve(mut routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<Arc<Route>> {
+/// What is served of routes that match the same requests: one route, or several that each take a part. `report` is called with the one
+/// that is served and each other of which there is something to tell: it is not served as it asks, or it has a share of another
+/// namespace's requests.
+pub fn resolve(mut routes: Vec<Arc<Route>>, report: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<Arc<Route>> {
     routes.sort_by(|a, b| a.precedence.cmp(&b.precedence).then_with(|| a.origin.cmp(&b.origin)));
     let Some(first) = routes.first().map(|route| route.precedence.clone()) else { return Vec::new() };
     if split::is_split(&first) {
-        return split::split(routes, lose);
+        return split::split(routes, report);
     }
     // A route that asks for a share does not take the place of one that does not, be it older.
     let whole = routes
@@ -71,7 +72,7 @@ pub fn resolve(mut routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route,
                 percent += if let Share::Percent(percent) = share { u32::from(percent) } else { 0 };
                 members.push((route, share));
             }
-            Err(reason) => lose(&base, &route, reason),
+            Err(reason) => report(&base, &route, reason),
         }
     }
     vec![if members.len() == 1 { base } else { Arc::new(combined(&base, &members, percent)) }]

@@ -21,8 +21,8 @@ pub fn is_split(precedence: &Precedence) -> bool {
     matches!(precedence.on_equal, OnEqual::Split { .. } | OnEqual::Mirror { .. })
 }
 
-/// What is served of these routes, of which the first splits its requests.
-pub fn split(routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<Arc<Route>> {
+/// What is served of these routes, of which the first splits its requests; `report` is that of [`combine::resolve`].
+pub fn split(routes: Vec<Arc<Route>>, report: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<Arc<Route>> {
     let mut served: Vec<Arc<Route>> = Vec::new();
     let mut routes = routes.into_iter().peekable();
     while let Some(first) = routes.next_if(|route| is_split(&route.precedence)) {
@@ -32,37 +32,37 @@ pub fn split(routes: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reaso
         {
             peers.push(peer);
         }
-        let (level, is_complete) = one_level(peers, lose);
+        let (level, is_complete) = one_level(peers, report);
         served.extend(level);
         if let Some(winner) = served.last().filter(|_| is_complete).cloned() {
-            routes.for_each(|route| lose(&winner, &route, Reason::Precedence));
+            routes.for_each(|route| report(&winner, &route, Reason::Precedence));
             return served;
         }
     }
-    served.extend(combine::resolve(routes.collect(), lose));
+    served.extend(combine::resolve(routes.collect(), report));
     served
 }
 
 /// What is served of routes that only differ in age, and whether they take all requests.
-fn one_level(peers: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason)) -> (Vec<Arc<Route>>, bool) {
+fn one_level(peers: Vec<Arc<Route>>, report: &mut dyn FnMut(&Route, &Route, Reason)) -> (Vec<Arc<Route>>, bool) {
     let (mirrors, peers): (Vec<_>, Vec<_>) =
         peers.into_iter().partition(|route| matches!(route.precedence.on_equal, OnEqual::Mirror { .. }));
     let mut members: Vec<(Arc<Route>, Share)> = Vec::new();
     for route in peers {
         let OnEqual::Split { share, agreement: _, messages } = &route.precedence.on_equal else { continue };
         match members.first().and_then(|(base, _)| disagreement(base, &route, messages)) {
-            Some(reason) => lose(&members[0].0, &route, reason),
+            Some(reason) => report(&members[0].0, &route, reason),
             None => members.push((Arc::clone(&route), *share)),
         }
     }
-    let parts = parts(&members, lose);
+    let parts = parts(&members, report);
     let oldest = members.first().map(|(route, _)| Arc::clone(route));
     // Those that take requests.
     members.retain(|(route, _)| parts.iter().any(|(served, _)| Arc::ptr_eq(served, route)));
     if let Some(oldest) = oldest {
-        shares_across_namespaces(&oldest, &members, lose);
+        shares_across_namespaces(&oldest, &members, report);
     }
-    let copies = Copies::of(&mirrors, &members, lose);
+    let copies = Copies::of(&mirrors, &members, report);
     let is_complete = parts.last().is_some_and(|(_, up_to)| *up_to >= ALL);
     let routes = parts.into_iter().map(|(route, up_to)| {
         let fraction = u8::try_from(up_to).ok().filter(|up_to| u32::from(*up_to) < ALL);
@@ -81,7 +81,7 @@ fn one_level(peers: Vec<Arc<Route>>, lose: &mut dyn FnMut(&Route, &Route, Reason
 }
 
 /// Each route that takes requests, and up to which of a hundred it takes them.
-fn parts(members: &[(Arc<Route>, Share)], lose: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<(Arc<Route>, u32)> {
+fn parts(members: &[(Arc<Route>, Share)], report: &mut dyn FnMut(&Route, &Route, Reason)) -> Vec<(Arc<Route>, u32)> {
     if let [(only, _)] = members {
         return vec![(Arc::clone(only), ALL)];
     }
@@ -96,7 +96,7 @@ fn parts(members: &[(Arc<Route>, Share)], lose: &mut dyn FnMut(&Route, &Route, R
             && let OnEqual::Split { messages, .. } = &route.precedence.on_equal
         {
             let winner = parts.first().map_or(route, |(first, _)| first);
-            lose(winner, route, reason(messages, messages.exceeded, winner, route, ""));
+            report(winner, route, reason(messages, messages.exceeded, winner, route, ""));
         }
         let up_to = (taken + percent).min(ALL);
         if up_to > taken {
@@ -140,10 +140,10 @@ fn disagreement(base: &Route, route: &Route, messages: &SplitMessages) -> Option
 fn shares_across_namespaces(
     oldest: &Route,
     members: &[(Arc<Route>, Share)],
-    lose: &mut dyn FnMut(&Route, &Route, Reason),
+    report: &mut dyn FnMut(&Route, &Route, Reason),
 ) {
     for (other, _) in members.iter().filter(|(other, _)| namespace(other) != namespace(oldest)) {
-        lose(oldest, other, Reason::Share);
+        report(oldest, other, Reason::Share);
     }
 }
 
@@ -161,7 +161,7 @@ impl<'m> Copies<'m> {
     fn of(
         mirrors: &'m [Arc<Route>],
         members: &[(Arc<Route>, Share)],
-        lose: &mut dyn FnMut(&Route, &Route, Reason),
+        report: &mut dyn FnMut(&Route, &Route, Reason),
     ) -> Self {
         let mut copies = Self { own: BTreeMap::new(), across: None };
         for (at, mirror) in mirrors.iter().enumerate() {
@@ -175,13 +175,18 @@ impl<'m> Copies<'m> {
             owners.entry(namespace(member)).or_insert(member);
         }
         for mirror in mirrors {
-            copies.report(mirror, &owners, lose);
+            copies.report_on(mirror, &owners, report);
         }
         copies
     }
 
     /// Tells a route that gets no copies; and both sides, where it gets those of another namespace.
-    fn report(&self, mirror: &Route, owners: &BTreeMap<&str, &Route>, lose: &mut dyn FnMut(&Route, &Route, Reason)) {
+    fn report_on(
+        &self,
+        mirror: &Route,
+        owners: &BTreeMap<&str, &Route>,
+        report: &mut dyn FnMut(&Route, &Route, Reason),
+    ) {
         let OnEqual::Mirror { messages, .. } = &mirror.precedence.on_equal else { return };
         let Some(some_owner) = owners.values().next() else { return };
         let may_have = owners.iter().filter(|(of, _)| is_across(mirror) || **of == namespace(mirror));
@@ -191,7 +196,7 @@ impl<'m> Copies<'m> {
                 Some(first) if std::ptr::eq(first, mirror) => {
                     has_some = true;
                     if *of != namespace(mirror) {
-                        lose(owner, mirror, Reason::Copies);
+                        report(owner, mirror, Reason::Copies);
                     }
                 }
                 first => before = before.or(first),
@@ -199,9 +204,9 @@ impl<'m> Copies<'m> {
         }
         match (has_some, before) {
             (true, _) => {}
-            (false, Some(first)) => lose(first, mirror, reason(messages, messages.mirror, first, mirror, "")),
+            (false, Some(first)) => report(first, mirror, reason(messages, messages.mirror, first, mirror, "")),
             (false, None) => {
-                lose(some_owner, mirror, reason(messages, messages.foreign_mirror, some_owner, mirror, ""));
+                report(some_owner, mirror, reason(messages, messages.foreign_mirror, some_owner, mirror, ""));
             }
         }
     }

@@ -43,11 +43,11 @@ pub enum Slot {
 
 impl Slot {
     /// Those that every port has.
-    pub const ALL: [Slot; 2] = [Slot::ExtAuthzOfFleet, Slot::RateLimit];
+    pub const ON_EVERY_PORT: [Slot; 2] = [Slot::ExtAuthzOfFleet, Slot::RateLimit];
 
     /// Those of a port with these settings.
     pub fn of(http: &HttpSettings) -> impl Iterator<Item = Slot> {
-        http.runs_scripts.then_some(Slot::Script).into_iter().chain(Slot::ALL)
+        http.runs_scripts.then_some(Slot::Script).into_iter().chain(Slot::ON_EVERY_PORT)
     }
 
     /// What fills this slot of a port as long as nothing else does.

@@ -71,7 +71,7 @@ pub fn slots_of_chain(port: &PortId, chain: &HttpChainId) -> Vec<xds::Resource> 
         xds::Resource::new(xds::Kind::Extension, name, body)
     };
     let jwt = chain.slot_names().into_iter().map(verification);
-    Slot::ALL.map(slot).into_iter().chain(jwt).collect()
+    Slot::ON_EVERY_PORT.map(slot).into_iter().chain(jwt).collect()
 }
 
 /// The plaintext port of the shared fleet.

@@ -90,7 +90,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
 /// The slots that do something. Those of ports that are as empty as they can be do nothing, or are closed and get no requests.
 fn filled(mut slots: BTreeMap<String, Value>) -> String {
     let port = PortId::new(FleetId::Shared, "any");
-    let empty = Slot::ALL.map(|slot| {
+    let empty = Slot::ON_EVERY_PORT.map(|slot| {
         let body = slot.empty(&port).encode_to_vec();
         value(&xds::Resource::new(Kind::Extension, envoy::name::slot(&port, slot), body))["typed_config"].clone()
     });
