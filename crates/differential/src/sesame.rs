@@ -29,7 +29,7 @@ impl Sesame {
         let mut settings = Settings { http: bind(8080), https: bind(8443), packing, ..Settings::default() };
         settings.emissary.address = address.into();
         // As Emissary is in it.
-        settings.emissary.namespace = "default".into();
+        settings.resolve.namespace = "default".into();
         // What Emissary has where its Module says nothing.
         settings.http_settings.merge_slashes = false;
         settings.https_settings.merge_slashes = false;

@@ -111,7 +111,7 @@ pub struct Settings {
     pub certificates: Certificates,
     /// What holds for every cluster.
     pub cluster: ClusterSettings,
-    /// What objects may refer to.
+    /// What objects may refer to, and the namespace of Sesame.
     pub resolve: resolve::Settings,
     /// What holds for Ingresses.
     pub ingress: dialect_ingress::Settings,
@@ -119,7 +119,7 @@ pub struct Settings {
     pub http_proxy: dialect_httpproxy::Settings,
     /// What holds for Gateways; the ports of the shared fleet's listeners are taken from where it has them.
     pub gateway: dialect_gateway::Settings,
-    /// What holds for objects of Emissary; the shared fleet's listeners are taken from where it has them.
+    /// What holds for objects of Emissary; the namespace of Sesame and the shared fleet's listeners are taken from where they stand.
     pub emissary: dialect_emissary::Settings,
     /// The rate limit service of the shared fleet, and the extension that it is.
     pub rate_limit_service: Option<(ExtensionName, RateLimitService)>,
@@ -187,7 +187,7 @@ impl Settings {
         dialect_gateway::Settings { own_ports, ..self.gateway.clone() }
     }
 
-    /// What holds for objects of Emissary, with the shared fleet's listeners on the address of its Listeners.
+    /// What holds for objects of Emissary, with the namespace of Sesame and the shared fleet's listeners on the address of its Listeners.
     fn emissary(&self) -> dialect_emissary::Settings {
         let of = |bind: Bind, http: &HttpSettings| {
             (bind.address == self.emissary.address).then(|| dialect_emissary::OwnListener {
@@ -200,8 +200,13 @@ impl Settings {
             http: of(self.http, &self.http_settings),
             https: of(self.https, &self.https_settings),
         };
-        let runtime_keys = self.runtime.keys().collect();
-        dialect_emissary::Settings { own, runtime_keys, upstream_tls: self.cluster.tls, ..self.emissary.clone() }
+        dialect_emissary::Settings {
+            namespace: self.resolve.namespace.clone(),
+            own,
+            runtime_keys: self.runtime.keys().collect(),
+            upstream_tls: self.cluster.tls,
+            ..self.emissary.clone()
+        }
     }
 
     /// What holds for HTTPProxies, with what follows from the servers that the operator names.

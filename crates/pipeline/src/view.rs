@@ -6,6 +6,7 @@ use crate::{
     objects::{GrantsBySource, Objects, Secrets},
     secret_refs::{FetchResult, FetchResults},
     services::KnownServices,
+    settings::ForResolve,
 };
 use engine::Reads;
 use kinds::{Kind, ReferenceGrant, Secret, Typed, kind};
@@ -102,6 +103,10 @@ impl View for TableView<'_, '_> {
     fn grants(&mut self, of: &str, from: Kind, namespace: &str) -> Vec<Arc<ReferenceGrant>> {
         let keys: Vec<_> = self.reads.probe::<GrantsBySource>(&(of.into(), from, namespace.into())).collect();
         keys.into_iter().filter_map(|key| self.get(key)).collect()
+    }
+
+    fn is_own_namespace(&mut self, namespace: &str) -> bool {
+        self.reads.get::<ForResolve>(&()).is_some_and(|settings| *settings.namespace == *namespace)
     }
 
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {

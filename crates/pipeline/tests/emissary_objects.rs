@@ -475,7 +475,7 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
     let extension = ExtensionName { namespace: "operator".into(), name: "guard".into() };
     let server = of_operator(&AuthorizationServer::default()).unwrap();
     settings.authorization = Some(GlobalAuthorization { extension, settings: server });
-    settings.emissary.namespace = "elsewhere".into();
+    settings.resolve.namespace = "elsewhere".into();
     let mut pipeline = Pipeline::new(&settings);
     put(&mut pipeline, &object(kind::AUTH_SERVICE, "mine", &json!({ "auth_service": "open" })));
     let output = pipeline.settle();
@@ -485,7 +485,7 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
         "{:?}",
         reported(&output)
     );
-    settings.emissary.namespace = "shop".into();
+    settings.resolve.namespace = "shop".into();
     pipeline.set_settings(&settings);
     pipeline.settle();
     assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_some(), "the operator's own does");

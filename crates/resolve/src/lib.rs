@@ -34,8 +34,10 @@ use model::{
 use std::sync::Arc;
 
 /// What the operator of Sesame allows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// The namespace of Sesame, in which some Secrets are [its own](reserved).
+    pub namespace: Box<str>,
     /// Whether Services of type `ExternalName` are followed. Whoever may write a Service then chooses what the proxies
     /// connect to.
     pub external_names: bool,
@@ -44,6 +46,17 @@ pub struct Settings {
     /// Whether EndpointSlices may lead to the machine itself or its network segment: for folders of files, whose author has the
     /// machine anyway. In a cluster, Envoy's own listeners and a metadata service are there.
     pub local_endpoints: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespace: "projectsesame".into(),
+            external_names: false,
+            listed_endpoints: false,
+            local_endpoints: false,
+        }
+    }
 }
 
 /// Why there is nothing to point to.
@@ -101,6 +114,9 @@ pub trait View {
     /// The CRLs in a Secret; one that is there may hold none that can be used. Of one that has not been read yet the reason is
     /// [`Code::SecretPending`].
     fn crls(&mut self, id: &ObjectRef) -> Option<Arc<Result<RevocationLists, Rejection>>>;
+
+    /// Whether a namespace is that of Sesame.
+    fn is_own_namespace(&mut self, namespace: &str) -> bool;
 
     /// Whether the owner of a Secret lets a namespace use it.
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool;
@@ -194,7 +210,8 @@ pub fn revocation_lists(view: &mut impl View, user: &str, id: &ObjectRef) -> Res
     }
 }
 
-/// Whether a reference names a Secret that can be, and that objects of namespace `user` may use. Nobody looks for others.
+/// Whether a reference names a Secret that can be, and that objects of namespace `user` may use: none of [Sesame's own](reserved),
+/// whatever is delegated. Nobody looks for others.
 fn usable(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Rejection> {
     if !name::is_label(&id.namespace) || !name::is_subdomain(&id.name) {
         let why = format!(
@@ -203,6 +220,7 @@ fn usable(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), Reject
         );
         return Err(Rejection::new(Code::SecretNotFound, why));
     }
+    reserved::check(view, id)?;
     if *id.namespace != *user && !view.delegated(id, user) {
         let why = format!("{id} is not delegated to namespace {user}");
         return Err(Rejection::new(Code::DelegationMissing, why));

@@ -1,9 +1,13 @@
 //! Secrets that are Sesame's own: the certificates of xDS connections, their CA, and the key of the disk cache.
 //!
-//! In: a Secret and the namespace of Sesame. Out: whether it is one of them. `sesame certgen` may put a suffix behind the names of
-//! certificates, so what begins with one counts.
+//! In: what an object, of whichever dialect, refers to. Out: whether it is one of them. With the client certificate of the proxies everybody's
+//! keys could be read from the controller, and a host or a backend that trusts their CA would trust every proxy: so no object refers to
+//! them, in Sesame's own namespace or with a grant of it either. `sesame certgen` may put a suffix behind the names of certificates,
+//! so what begins with one counts.
 
-use model::ObjectRef;
+use crate::{Rejection, View};
+use kinds::kind;
+use model::{Code, ObjectRef};
 
 /// Names of certificates and of their CA, in front of any suffix.
 const PREFIXES: [&str; 4] = ["sesamecert", "contourcert", "envoycert", "cacert"];
@@ -11,9 +15,18 @@ const PREFIXES: [&str; 4] = ["sesamecert", "contourcert", "envoycert", "cacert"]
 /// Whole names: the CA with its key, and the key of the disk cache.
 const NAMES: [&str; 2] = ["sesame-ca", "sesame-cache-key"];
 
-/// Whether a Secret is Sesame's own, by the namespace of Sesame.
+/// Refuses a reference to one of them.
+pub fn check(view: &mut impl View, id: &ObjectRef) -> Result<(), Rejection> {
+    if id.kind != kind::SECRET || !is_reserved_name(&id.name) || !view.is_own_namespace(&id.namespace) {
+        return Ok(());
+    }
+    let why = format!("{id} belongs to Sesame and its proxies; no object may refer to it");
+    Err(Rejection::new(Code::SecretReserved, why))
+}
+
+/// Whether an object is a Secret of Sesame's own, by the namespace of Sesame.
 pub fn is_reserved(id: &ObjectRef, namespace: &str) -> bool {
-    *id.namespace == *namespace && is_reserved_name(&id.name)
+    id.kind == kind::SECRET && *id.namespace == *namespace && is_reserved_name(&id.name)
 }
 
 /// Whether a Secret of this name in Sesame's namespace is its own.
@@ -24,7 +37,6 @@ pub fn is_reserved_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kinds::kind;
 
     #[test]
     fn only_secrets_of_sesame_itself_are_reserved() {
@@ -43,5 +55,7 @@ mod tests {
             let id = ObjectRef::new(kind::SECRET, namespace, name);
             assert_eq!(is_reserved(&id, "projectsesame"), expected, "{id}");
         }
+        let bundle = ObjectRef::new(kind::CONFIG_MAP, "projectsesame", "cacert");
+        assert!(!is_reserved(&bundle, "projectsesame"), "a ConfigMap is none of them");
     }
 }

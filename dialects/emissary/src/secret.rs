@@ -2,20 +2,15 @@
 //!
 //! An object uses Secrets of its own namespace and those that are delegated to it. What the operator offers to everybody is in TLSContexts of
 //! Sesame's namespace: the Secrets of a [TLSContext](crate::tls_context) are used with the rights of its namespace, by whomever it may be
-//! named. The Secrets of xDS connections are in that namespace, too: with the client certificate of the proxies everybody's keys could be read
-//! from the controller, so nobody refers to them, whatever is delegated.
+//! named. Secrets that are Sesame's own are nobody's, whoever's rights are used ([`resolve::reserved`]).
 
 use crate::{EmissaryView, Settings};
-use model::{Code, ObjectRef};
-use resolve::{Rejection, reserved};
+use model::ObjectRef;
+use resolve::Rejection;
 
 /// The namespace with whose rights a Secret is used for an object of namespace `user`.
-fn rights<'u>(user: &'u str, id: &'u ObjectRef, settings: &Settings) -> Result<&'u str, Rejection> {
-    if reserved::is_reserved(id, &settings.namespace) {
-        let why = format!("{id} belongs to Sesame and its proxies; no object may refer to it");
-        return Err(Rejection::new(Code::SecretReserved, why));
-    }
-    Ok(if settings.cross_namespace { &id.namespace } else { user })
+fn rights<'u>(user: &'u str, id: &'u ObjectRef, settings: &Settings) -> &'u str {
+    if settings.cross_namespace { &id.namespace } else { user }
 }
 
 /// The certificate in a Secret, for an object of namespace `user`.
@@ -25,7 +20,7 @@ pub(crate) fn certificate(
     id: &ObjectRef,
     settings: &Settings,
 ) -> Result<(), Rejection> {
-    resolve::certificate(view, rights(user, id, settings)?, id)
+    resolve::certificate(view, rights(user, id, settings), id)
 }
 
 /// The CA bundle in a Secret, for an object of namespace `user`.
@@ -35,7 +30,7 @@ pub(crate) fn trusted(
     id: &ObjectRef,
     settings: &Settings,
 ) -> Result<(), Rejection> {
-    resolve::trusted(view, rights(user, id, settings)?, id)
+    resolve::trusted(view, rights(user, id, settings), id)
 }
 
 /// The CRLs in a Secret, for an object of namespace `user`.
@@ -45,5 +40,5 @@ pub(crate) fn revocation_lists(
     id: &ObjectRef,
     settings: &Settings,
 ) -> Result<(), Rejection> {
-    resolve::revocation_lists(view, rights(user, id, settings)?, id)
+    resolve::revocation_lists(view, rights(user, id, settings), id)
 }

@@ -54,6 +54,10 @@ impl View for Objects {
         None
     }
 
+    fn is_own_namespace(&mut self, namespace: &str) -> bool {
+        namespace == "projectsesame"
+    }
+
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
     }

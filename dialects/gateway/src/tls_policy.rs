@@ -98,7 +98,7 @@ pub fn of_port(view: &mut impl GatewayView, service: &Service, port: &str) -> Re
         (None, invalid) => {
             // What has not been read yet comes last.
             let (code, why) =
-                invalid.first().map_or((Code::GatewayTlsPolicy, ""), |invalid| (invalid.code(), &invalid.why));
+                invalid.first().map_or((Code::GatewayTlsPolicy, ""), |invalid| (invalid.code, &invalid.why));
             Err(no(code, &id, why))
         }
     }
@@ -116,18 +116,19 @@ struct Invalid {
     accepted: &'static str,
     /// The reason of the condition `ResolvedRefs`, where a reference is to blame.
     resolved: Option<&'static str>,
+    code: Code,
     field: Cow<'static, str>,
     why: String,
-    is_pending: bool,
 }
 
 impl Invalid {
-    fn code(&self) -> Code {
-        if self.is_pending { Code::SecretPending } else { Code::GatewayTlsPolicy }
+    /// Whether that depends on a Secret that has not been read yet.
+    fn is_pending(&self) -> bool {
+        self.code == Code::SecretPending
     }
 
     fn value(field: impl Into<Cow<'static, str>>, why: impl Into<String>) -> Self {
-        Self { accepted: "Invalid", resolved: None, field: field.into(), why: why.into(), is_pending: false }
+        Self { accepted: "Invalid", resolved: None, code: Code::GatewayTlsPolicy, field: field.into(), why: why.into() }
     }
 
     fn ca(reason: &'static str, why: impl Into<String>) -> Self {
@@ -184,7 +185,7 @@ fn read(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> (Option<Upstr
         }
         _ => {
             // What has not been read yet says nothing about what has: the rest is told first.
-            invalid.sort_by_key(|invalid| invalid.is_pending);
+            invalid.sort_by_key(|invalid| invalid.is_pending());
             (None, invalid)
         }
     }
@@ -222,7 +223,7 @@ fn bundle(
     for (index, reference) in references.iter().enumerate() {
         match resolved(namespace, reference, view) {
             Ok(object) => found.push(object),
-            Err(invalid) if invalid.is_pending => return Err(invalid),
+            Err(invalid) if invalid.is_pending() => return Err(invalid),
             Err(invalid) => {
                 let why = format!("caCertificateRefs[{index}]: {}", invalid.why);
                 unresolved.get_or_insert(Invalid { why, ..invalid });
@@ -254,8 +255,12 @@ fn resolved(
     match resolve::trusted(view, namespace, &object) {
         Ok(()) => Ok(object),
         Err(no) => {
-            let is_pending = no.code == Code::SecretPending;
-            Err(Invalid { is_pending, ..Invalid::ca(UNRESOLVED, no.why) })
+            let invalid = Invalid::ca(UNRESOLVED, no.why);
+            let code = match no.code {
+                Code::SecretPending | Code::SecretReserved => no.code,
+                _ => invalid.code,
+            };
+            Err(Invalid { code, ..invalid })
         }
     }
 }
@@ -269,13 +274,13 @@ pub fn translate(policy: &BackendTlsPolicy, view: &mut impl GatewayView, setting
     verdicts.extend(wrong.iter().map(|wrong| wrong.verdict(&subject)));
     let (tls, invalid) = read(policy, view);
     for invalid in &invalid {
-        verdicts.push(Verdict::new(invalid.code(), subject.at(&*invalid.field), invalid.why.as_str()));
+        verdicts.push(Verdict::new(invalid.code, subject.at(&*invalid.field), invalid.why.as_str()));
     }
     let conflict = target::conflict(policy, view);
     if let Some(why) = &conflict {
         verdicts.push(Verdict::new(Code::GatewayTlsPolicyConflict, subject.at("spec.targetRefs"), why.as_str()));
     }
-    let is_pending = tls.is_none() && invalid.iter().all(|invalid| invalid.is_pending);
+    let is_pending = tls.is_none() && invalid.iter().all(|invalid| invalid.is_pending());
     let identity = vec![("controllerName", StatusValue::text(&*settings.controller))];
     let conditions = conditions_of(tls.is_some(), &invalid, wrong.first(), conflict);
     let scope = Scope { conditions, ..Scope::default() };
@@ -302,7 +307,7 @@ fn conditions_of(
         (Some(why), ..) => conditions::refused(ACCEPTED, "Conflicted", Code::GatewayTlsPolicyConflict, why),
         (None, Some(first), _) => {
             let why: Vec<_> = invalid.iter().map(|invalid| format!("{}: {}", invalid.field, invalid.why)).collect();
-            conditions::refused(ACCEPTED, first.accepted, first.code(), why.join("; "))
+            conditions::refused(ACCEPTED, first.accepted, first.code, why.join("; "))
         }
         (None, None, Some(wrong)) => {
             let why = format!("{}; the policy is in effect for its other targets", wrong.text());
@@ -312,7 +317,7 @@ fn conditions_of(
     };
     let unresolved = invalid.iter().find_map(|invalid| Some((invalid.resolved?, invalid)));
     let resolved = match unresolved {
-        Some((reason, invalid)) => conditions::refused(RESOLVED_REFS, reason, invalid.code(), &invalid.why),
+        Some((reason, invalid)) => conditions::refused(RESOLVED_REFS, reason, invalid.code, &invalid.why),
         None => conditions::resolved(),
     };
     vec![accepted, resolved]

@@ -89,7 +89,7 @@ fn refused<V>(work: &mut Work<'_, V>, object: &HttpProxy, name: &str, no: resolv
             work.report(&subject, Rejection::resolved(no, field(name)));
             return None;
         }
-        Code::DelegationMissing => no.code,
+        Code::DelegationMissing | Code::SecretReserved => no.code,
         _ => Code::ProxyClientValidation,
     };
     Some(Rejection::resolved(no, field(name)).coded(code))

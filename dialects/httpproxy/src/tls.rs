@@ -108,7 +108,7 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
         Some(id) => match resolve::certificate(work.view, &object.meta.namespace, id) {
             Ok(()) => Ok(CertificateRef::Secret(id.clone())),
             Err(no) if no.code == Code::DelegationMissing => Err((Code::ProxyFallbackNotDelegated, no.why)),
-            Err(no) if no.code == Code::SecretPending => Err((no.code, no.why)),
+            Err(no) if matches!(no.code, Code::SecretPending | Code::SecretReserved) => Err((no.code, no.why)),
             Err(no) => Err((Code::ProxyFallbackNotValid, no.why)),
         },
     };

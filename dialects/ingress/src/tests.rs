@@ -44,6 +44,10 @@ impl View for Objects {
         None
     }
 
+    fn is_own_namespace(&mut self, namespace: &str) -> bool {
+        namespace == "projectsesame"
+    }
+
     fn delegated(&mut self, id: &ObjectRef, to: &str) -> bool {
         self.delegated.contains(&(id.clone(), to.to_owned()))
     }

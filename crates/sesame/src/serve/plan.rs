@@ -313,7 +313,7 @@ fn pipeline(args: &Args, config: Config) -> Result<pipeline::Settings> {
     settings.packing = args.packing.into();
     settings.certificates = args.certificates.into();
     settings.emissary.ambassador_id = flags::ambassador_id(&args.ambassador_id);
-    settings.emissary.namespace = args.namespace.as_str().into();
+    settings.resolve.namespace = args.namespace.as_str().into();
     settings.emissary.address = settings.http.address;
     args.emissary.apply(&mut settings);
     settings.ingress.foreign_protection = args.foreign_protection.into();

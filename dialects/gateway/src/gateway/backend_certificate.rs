@@ -84,6 +84,7 @@ pub fn of(gateway: &Gateway, view: &mut impl GatewayView) -> Option<BackendCerti
     match resolve::certificate(view, namespace, &id) {
         Ok(()) => Some(BackendCertificate::Secret(id)),
         Err(no) if no.code == Code::SecretPending => Some(BackendCertificate::Pending),
+        Err(no) if no.code == Code::SecretReserved => unusable(UNRESOLVED, at, no),
         Err(no) => unusable(UNRESOLVED, at, Rejection { code: Code::GatewayClientCertificate, ..no }),
     }
 }

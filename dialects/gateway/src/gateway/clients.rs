@@ -164,7 +164,10 @@ fn one(
     let id = ObjectRef::new(kind, namespace, &*reference.name);
     super::permitted(gateway, &id, view).map_err(|no| ("RefNotPermitted", no))?;
     resolve::trusted(view, namespace, &id).map_err(|no| {
-        let code = if no.code == Code::SecretPending { no.code } else { Code::GatewayClientCa };
+        let code = match no.code {
+            Code::SecretPending | Code::SecretReserved => no.code,
+            _ => Code::GatewayClientCa,
+        };
         (UNRESOLVED, Rejection { code, ..no })
     })?;
     Ok(id)

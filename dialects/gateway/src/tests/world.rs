@@ -158,6 +158,10 @@ impl View for World {
         None
     }
 
+    fn is_own_namespace(&mut self, namespace: &str) -> bool {
+        namespace == "projectsesame"
+    }
+
     fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
         false
     }

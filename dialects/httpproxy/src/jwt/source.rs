@@ -105,7 +105,7 @@ fn trust(
         Err(no) => {
             let code = match no.code {
                 Code::DelegationMissing => Code::ProxyJwksCaNotDelegated,
-                Code::SecretPending => Code::SecretPending,
+                Code::SecretPending | Code::SecretReserved => no.code,
                 _ => Code::ProxyJwksValidation,
             };
             Err(Rejection::resolved(no, field).coded(code))
@@ -123,11 +123,16 @@ pub(super) fn local(
 ) -> Option<Jwks> {
     let id = ObjectRef::new(kind::SECRET, object.meta.namespace.clone(), Arc::from(&*spec.secret_name));
     let no = |code, name: &str, why: Box<str>| Rejection::new(code, field.field(name), why);
-    let found =
-        if resolve::name::is_subdomain(&spec.secret_name) { work.view.local_jwks(&id, &spec.key) } else { None };
+    let found = match resolve::reserved::check(work.view, &id) {
+        Err(reserved) => Some(Err(reserved)),
+        Ok(()) if resolve::name::is_subdomain(&spec.secret_name) => work.view.local_jwks(&id, &spec.key),
+        Ok(()) => None,
+    };
     let no = match found {
         Some(Ok(keys)) => return Some(keys),
-        Some(Err(found)) if found.code == Code::SecretPending => no(Code::SecretPending, "secretName", found.why),
+        Some(Err(found)) if matches!(found.code, Code::SecretPending | Code::SecretReserved) => {
+            no(found.code, "secretName", found.why)
+        }
         Some(Err(found)) => no(Code::ProxyLocalJwks, "key", found.why),
         None => no(Code::ProxyLocalJwks, "secretName", format!("{id} does not exist").into()).related_to(id.at("")),
     };

@@ -274,7 +274,7 @@ pub(crate) fn upstream_validation(
     resolve::trusted(view, namespace, &ca).map_err(|found| {
         let code = match found.code {
             Code::DelegationMissing => Code::ProxyCaNotDelegated,
-            Code::SecretPending => Code::SecretPending,
+            Code::SecretPending | Code::SecretReserved => found.code,
             _ => Code::ProxyUpstreamValidation,
         };
         Rejection::resolved(found, field.field("caSecret")).coded(code)

@@ -182,7 +182,7 @@ const FLAGS: &[(&[&str], Check)] = &[
     (&["--ambassador-field-selector=metadata.name!=a"], |p| {
         p.source.selectors.fields.as_deref() == Some("metadata.name!=a")
     }),
-    (&["--namespace=edge"], |p| *p.pipeline.emissary.namespace == *"edge"),
+    (&["--namespace=edge"], |p| *p.pipeline.resolve.namespace == *"edge"),
     (&["--emissary-cross-namespace"], |p| p.pipeline.emissary.cross_namespace),
     (&["--emissary-lua=ignore"], |p| p.pipeline.emissary.scripts == Scripts::Ignore),
     (&["--emissary-lua=run"], |p| p.pipeline.fleet().http_settings.runs_scripts),
