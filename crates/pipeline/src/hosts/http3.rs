@@ -1,12 +1,17 @@
 //! Which hosts of TLS ports are served by HTTP/3 as well: their responses tell clients.
 //!
 //! In: the HTTP/3 listeners that are in effect, and their TLS hosts. Out: the port at which clients reach the same host by HTTP/3, for a
-//! host of a TLS port with the same number and address. A host that is not served there says nothing: a client would try in vain.
+//! host of a TLS port with the same number and address. A host that is not served there says nothing: a client would try in vain. Nor does
+//! one with routes of an object that has no part in it there: a client would find other routes, and other protections, than here.
 
 use super::TlsHosts;
-use crate::ports::{ActiveListener, ActiveListeners};
+use crate::{
+    ports::{ActiveListener, ActiveListeners},
+    translations::{HostKey, TranslationsByHost},
+};
 use engine::{Index, Reads};
-use model::{FleetId, Host, ListenerId, PortProtocol};
+use model::{FleetId, ListenerId, ObjectRef, PortProtocol};
+use std::collections::BTreeSet;
 
 /// HTTP/3 listeners by their fleet and the number of their port.
 pub struct Http3Listeners;
@@ -22,7 +27,8 @@ impl Index for Http3Listeners {
 }
 
 /// The port at which clients of a listener reach one of its hosts by HTTP/3, if they do.
-pub(super) fn port_of(host: &Host, active: &ActiveListener, reads: &mut Reads<'_>) -> Option<u16> {
+pub(super) fn port_of(here: &HostKey, active: &ActiveListener, reads: &mut Reads<'_>) -> Option<u16> {
+    let (_, host) = here;
     if active.protocol != PortProtocol::Tls {
         return None;
     }
@@ -30,7 +36,15 @@ pub(super) fn port_of(host: &Host, active: &ActiveListener, reads: &mut Reads<'_
     let listeners: Vec<&ListenerId> = reads.probe::<Http3Listeners>(&number).collect();
     listeners.into_iter().find_map(|listener| {
         let http3 = reads.get::<ActiveListeners>(listener).filter(|http3| http3.bind.overlaps(active.bind))?;
-        let tls = reads.get::<TlsHosts>(&(listener.clone(), host.clone()))?;
-        tls.mode.http().map(|_| http3.public_port)
+        let there = (listener.clone(), host.clone());
+        reads.get::<TlsHosts>(&there)?.mode.http()?;
+        is_alike(here, &there, reads).then_some(http3.public_port)
     })
+}
+
+/// Whether each object with routes of its own for a host contributes to another. Routes that are shared are those of both.
+fn is_alike(here: &HostKey, there: &HostKey, reads: &mut Reads<'_>) -> bool {
+    let objects: BTreeSet<&ObjectRef> = reads.probe::<TranslationsByHost>(there).collect();
+    let contributions = reads.parts::<TranslationsByHost>(here);
+    contributions.iter().all(|(object, part)| part.routes.is_empty() || objects.contains(object))
 }
