@@ -53,7 +53,7 @@ impl Address {
 }
 
 /// What the status of one object must say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StatusFacts {
     /// About the object as a whole.
     pub object: Scope,
@@ -63,7 +63,7 @@ pub struct StatusFacts {
 }
 
 /// What is said about an object, or about one entry of a list in its status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope {
     /// Fields with their values.
     pub values: Vec<(&'static str, StatusValue)>,
@@ -77,7 +77,7 @@ pub struct Scope {
 }
 
 /// One entry of a list: a listener, a parent, an ancestor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The fields that tell it from the other entries: the name of a listener, the reference to a parent.
     pub identity: Vec<(&'static str, StatusValue)>,
@@ -86,7 +86,7 @@ pub struct Entry {
 }
 
 /// A condition: one thing that holds or does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
     /// Its type: `Accepted`.
     pub kind: &'static str,
@@ -111,7 +111,7 @@ impl Condition {
 }
 
 /// Whether a condition holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truth {
     /// It holds.
     True,
@@ -139,7 +139,7 @@ impl From<bool> for Truth {
 }
 
 /// A finding inside a condition: an error or a warning with a type and a reason of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Finding {
     /// Its type.
     pub kind: &'static str,
@@ -150,7 +150,7 @@ pub struct Finding {
 }
 
 /// A value of a field.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StatusValue {
     /// Text.
     Text(String),

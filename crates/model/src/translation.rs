@@ -185,7 +185,8 @@ impl Translation {
     }
 
     /// The translation with its pieces in the order of their targets, and in the order they had for each. Whoever makes one ends
-    /// with this, so that a host finds its own pieces without a look at those of the others.
+    /// with this, so that a host finds its own pieces without a look at those of the others. Lists have no room for more: most have one
+    /// element, and there are very many translations.
     #[must_use]
     pub fn sorted(mut self) -> Self {
         self.routes.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
@@ -194,6 +195,10 @@ impl Translation {
         self.streams.sort_by(|a, b| a.listener.cmp(&b.listener));
         self.selectors.sort_by(|a, b| (&a.listener, &a.host).cmp(&(&b.listener, &b.host)));
         self.inclusions.sort_by(|a, b| a.object.cmp(&b.object));
+        self.hosts.shrink_to_fit();
+        self.routes.shrink_to_fit();
+        self.tls.shrink_to_fit();
+        self.attached.shrink_to_fit();
         self
     }
 
@@ -274,6 +279,15 @@ mod tests {
             combined: None,
         };
         RoutePiece { listener, host: Host::parse(host).unwrap(), route: Arc::new(route) }
+    }
+
+    #[test]
+    fn lists_have_no_room_for_more() {
+        let mut routes = vec![piece(ListenerId::http(), "a.example.com", 0)];
+        routes.reserve(10);
+        let subject = ObjectRef::new(kinds::kind::SERVICE, "a", "b");
+        let translation = Translation { routes, ..Translation::empty(subject) }.sorted();
+        assert_eq!(translation.routes.capacity(), 1);
     }
 
     #[test]

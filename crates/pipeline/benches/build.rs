@@ -1,7 +1,7 @@
-//! What the pipeline costs without proxies: the first build, one route edit, one endpoint change; CPU and memory.
+//! What the pipeline costs without proxies: the first build, one new host, one route edit, one endpoint change; CPU and memory.
 //!
-//! Every host is an Ingress with a Service and an EndpointSlice of its own, decoded from JSON as a source would. Each row is
-//! measured in a process of its own, so that memory is not what an earlier row left behind. Times are CPU times, which hold
+//! Every host is an Ingress, or an HTTPRoute of one Gateway, with a Service and an EndpointSlice of its own, decoded from JSON as a
+//! source would; HTTPRoutes have what an API server fills in. Each row is measured in a process of its own, so that memory is not what an earlier row left behind. Times are CPU times, which hold
 //! on a busy machine too. `SIZES=1000 cargo bench -p pipeline --bench build` chooses other sizes than 10,000 and 50,000;
 //! `TABLES=1` lists what each table of the engine holds.
 
@@ -33,8 +33,10 @@ fn main() {
     if let [size, "fleets"] = &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         return measure_fleets(size.parse().unwrap());
     }
-    if let [size, packing] = &words[..] {
-        return measure(size.parse().unwrap(), if packing == "scoped" { Scoped } else { Plain });
+    if let [size, packing, kind] = &words[..] {
+        let packing = if packing == "scoped" { Scoped } else { Plain };
+        let kind = if kind == HTTP_ROUTES { HostKind::HttpRoute } else { HostKind::Ingress };
+        return measure(size.parse().unwrap(), packing, kind);
     }
     // `cargo test --benches` only wants to know that it starts.
     if std::env::args().any(|word| word == "--test") {
@@ -43,19 +45,51 @@ fn main() {
     let sizes = std::env::var("SIZES").unwrap_or_else(|_| "10000,50000".to_owned());
     println!("load {}", std::fs::read_to_string("/proc/loadavg").unwrap().trim());
     println!(
-        "| hosts | packing | first build | one route edit | one endpoint change | objects | tables | with xDS tables |"
+        "| hosts | of | packing | first build | one new host | one route edit | one endpoint change | objects | tables | with xDS tables |"
     );
-    println!("|--:|---|--:|--:|--:|--:|--:|--:|");
+    println!("|--:|---|---|--:|--:|--:|--:|--:|--:|--:|");
     for size in sizes.split(',') {
-        for packing in ["plain", "scoped"] {
+        for [packing, kind] in [["plain", INGRESSES], ["scoped", INGRESSES], ["scoped", HTTP_ROUTES]] {
             let own = std::env::current_exe().unwrap();
-            assert!(Command::new(own).args([size, packing]).status().unwrap().success());
+            assert!(Command::new(own).args([size, packing, kind]).status().unwrap().success());
         }
     }
     println!("\n| fleets | hosts each | first build | one route edit | tables, a fleet | with xDS tables, a fleet |");
     println!("|--:|--:|--:|--:|--:|--:|");
     let own = std::env::current_exe().unwrap();
     assert!(Command::new(own).args([FLEETS, "fleets"]).status().unwrap().success());
+}
+
+const INGRESSES: &str = "Ingresses";
+const HTTP_ROUTES: &str = "HTTPRoutes";
+
+/// What a host is written as.
+#[derive(Clone, Copy, PartialEq)]
+enum HostKind {
+    Ingress,
+    HttpRoute,
+}
+
+impl HostKind {
+    /// What its hosts share.
+    fn shared(self) -> Vec<kinds::Object> {
+        match self {
+            HostKind::Ingress => Vec::new(),
+            HostKind::HttpRoute => gateway().into(),
+        }
+    }
+
+    fn route(self, host: usize, path: &str) -> kinds::Object {
+        match self {
+            HostKind::Ingress => ingress(host, path),
+            HostKind::HttpRoute => http_route(host, path),
+        }
+    }
+
+    /// All objects of a host, the one that makes it a host last.
+    fn objects(self, host: usize) -> [kinds::Object; 3] {
+        [service(host), slice(host, "192.0.2.1"), self.route(host, "/")]
+    }
 }
 
 /// How many fleets there are in the row about fleets, and how many hosts in each.
@@ -115,10 +149,10 @@ fn measure_fleets(fleets: usize) {
 
 /// One row: times of this thread, and the memory that each host takes in steps: its objects, the engine's tables, what the
 /// server keeps to send.
-fn measure(size: usize, packing: Packing) {
+fn measure(size: usize, packing: Packing, kind: HostKind) {
     let start = resident();
-    let objects: Vec<_> =
-        (0..size).flat_map(|host| [ingress(host, "/"), service(host), slice(host, "192.0.2.1")]).collect();
+    let hosts = (0..size).flat_map(|host| kind.objects(host));
+    let objects: Vec<_> = kind.shared().into_iter().chain(hosts).collect();
     let loaded = resident();
 
     let mut pipeline = Pipeline::new(&Settings { packing, ..Settings::default() });
@@ -130,7 +164,7 @@ fn measure(size: usize, packing: Packing) {
     let build = cpu() - before;
     assert!(output.xds.upserts.len() >= 2 * size, "every host has a cluster and endpoints");
     let verdicts = output.verdicts.len();
-    assert_eq!(verdicts, size);
+    assert_eq!(verdicts, size + kind.shared().len());
     let changes = output.xds;
     let built = resident();
     let server = Server::new(xds::Config::default());
@@ -148,14 +182,17 @@ fn measure(size: usize, packing: Packing) {
         }
         (cpu() - before) / EDITS as u32
     };
-    let route = edits(&|host, edit| ingress(host, &format!("/edit-{edit}")));
+    let route = edits(&|host, edit| kind.route(host, &format!("/edit-{edit}")));
     let endpoint = edits(&|host, edit| slice(host, &format!("192.0.{}.{}", 3 + edit / 250, edit % 250)));
+    let new = new_hosts(&mut pipeline, size, kind);
 
     let each = |from: usize, to: usize| format!("{} B", to.saturating_sub(from) / size);
     println!(
-        "| {size} | {} | {:.0} ms | {} | {} | {} | {} | {} |",
+        "| {size} | {} | {} | {:.0} ms | {} | {} | {} | {} | {} | {} |",
+        if kind == HostKind::Ingress { INGRESSES } else { HTTP_ROUTES },
         format!("{packing:?}").to_lowercase(),
         build.as_secs_f64() * 1e3,
+        micros(new),
         micros(route),
         micros(endpoint),
         each(start, loaded),
@@ -163,6 +200,24 @@ fn measure(size: usize, packing: Packing) {
         each(loaded, published),
     );
     print_tables(&pipeline);
+}
+
+/// The time for a new host whose Service and endpoints are there already.
+fn new_hosts(pipeline: &mut Pipeline, size: usize, kind: HostKind) -> Duration {
+    let mut taken = Duration::ZERO;
+    for host in size..size + EDITS {
+        let [service, slice, route] = kind.objects(host);
+        for object in [service, slice] {
+            pipeline.put(&object.key(), Some(object));
+        }
+        black_box(pipeline.settle());
+        let before = cpu();
+        pipeline.put(&route.key(), Some(route));
+        let changes = pipeline.settle().xds;
+        taken += cpu() - before;
+        assert!(changes.upserts.len() >= 2, "a cluster and a scope or a route configuration");
+    }
+    taken / EDITS as u32
 }
 
 /// What each table holds, the largest first: rows with a value, keys without one (claimed, or asked for in vain), index keys,
@@ -203,6 +258,35 @@ fn ingress(host: usize, path: &str) -> kinds::Object {
     object(&json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": { "name": format!("web-{host}") },
         "spec": { "rules": [{ "host": format!("web-{host}.example.com"), "http": { "paths": paths } }] },
+    }))
+}
+
+/// The Gateway of all HTTPRoutes, and its class.
+fn gateway() -> [kinds::Object; 2] {
+    let of = |kind: &str, spec: serde_json::Value| {
+        let metadata = json!({ "name": "sesame" });
+        object(
+            &json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec }),
+        )
+    };
+    let listener = json!({ "name": "http", "protocol": "HTTP", "port": 80 });
+    [
+        of("GatewayClass", json!({ "controllerName": "projectsesame.io/gateway-controller" })),
+        of("Gateway", json!({ "gatewayClassName": "sesame", "listeners": [listener] })),
+    ]
+}
+
+fn http_route(host: usize, path: &str) -> kinds::Object {
+    let group = "gateway.networking.k8s.io";
+    let backend = json!({ "group": "", "kind": "Service", "name": format!("web-{host}"), "port": 80, "weight": 1 });
+    let path = json!({ "type": "PathPrefix", "value": path });
+    object(&json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": { "name": format!("web-{host}") },
+        "spec": {
+            "parentRefs": [{ "group": group, "kind": "Gateway", "name": "sesame" }],
+            "hostnames": [format!("web-{host}.example.com")],
+            "rules": [{ "matches": [{ "path": path }], "backendRefs": [backend] }],
+        },
     }))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A translation says what is true of its own object. How many others are attached to it, and whether a port is its own, is asked
 //! here ([`Dialect::facts`](crate::Dialect::facts)), so that a route that comes or goes computes the facts of its parents and nothing
-//! that is sent to proxies.
+//! that is sent to proxies. Of other kinds they are those of the translation itself, and no copy.
 
 use crate::{
     dialects::Dialects,
@@ -10,6 +10,7 @@ use crate::{
 };
 use engine::{Derived, Index, PartIndex, Reads, Table};
 use model::{ObjectRef, status::StatusFacts, translation::Section};
+use std::sync::Arc;
 
 /// Translations by what they are attached to.
 pub struct AttachedTo;
@@ -66,26 +67,26 @@ pub struct Facts(Dialects);
 
 impl Table for Facts {
     type Key = ObjectRef;
-    type Value = StatusFacts;
+    type Value = Arc<StatusFacts>;
     const NAME: &'static str = "status facts";
 }
 
 impl Derived for Facts {
-    fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<StatusFacts> {
+    fn compute(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Arc<StatusFacts>> {
         let translation = reads.get::<Translations>(object)?;
         if translation.is_pending(object) {
             // What was said before still holds.
             reads.set_pending();
             return None;
         }
-        let facts = translation.facts.as_deref()?;
+        let facts = translation.facts.as_ref()?;
         let dialect = self.0.of(object.kind);
         if dialect.is_some_and(|dialect| dialect.awaits_facts(object, reads)) {
             reads.set_pending();
             return None;
         }
         let completed = dialect.and_then(|dialect| dialect.facts(object, facts, reads));
-        Some(completed.unwrap_or_else(|| facts.clone()))
+        Some(completed.map_or_else(|| Arc::clone(facts), Arc::new))
     }
 }
 

@@ -42,6 +42,7 @@ pub mod client_trust;
 pub mod content;
 pub mod dialects;
 pub mod emissary;
+mod equal_facts;
 pub mod equal_hosts;
 pub mod extensions;
 pub mod facts;

@@ -439,7 +439,7 @@ impl Pipeline {
         output.object_resources.extend(object_resources.set.into_iter().map(|(object, list)| (object, Some(list))));
         output.object_resources.extend(object_resources.gone.into_iter().map(|object| (object, None)));
         let facts = self.engine.changes::<Facts>();
-        output.facts.extend(facts.set.into_iter().map(|(object, facts)| (object, Some(facts))));
+        output.facts.extend(facts.set.into_iter().map(|(object, facts)| (object, Some(Arc::unwrap_or_clone(facts)))));
         output.facts.extend(facts.gone.into_iter().map(|object| (object, None)));
         output.verdicts.extend(emissary::carrier_verdicts::changes(&mut self.engine));
     }

@@ -4,7 +4,9 @@ use crate::{
     authorization,
     content::ContentHashes,
     dialects::Dialects,
-    emissary, large, objects, partition,
+    emissary,
+    equal_facts::EqualFacts,
+    large, objects, partition,
     pending::{self, Claimed},
     settings::Settings,
     view::TableView,
@@ -83,6 +85,7 @@ impl Deref for TranslationRow {
 pub struct Translations {
     dialects: Dialects,
     fetched_secrets: bool,
+    equal_facts: EqualFacts,
 }
 
 impl Table for Translations {
@@ -99,7 +102,8 @@ impl Derived for Translations {
             return Some(TranslationRow::new(authorization::with_global(contributed, reads), Vec::new()));
         };
         let mut view = TableView::new(reads, self.fetched_secrets);
-        let translation = dialect.translate(key, &mut view)?;
+        let mut translation = dialect.translate(key, &mut view)?;
+        translation.facts = translation.facts.map(|facts| self.equal_facts.shared(facts));
         let secrets = view.into_secrets();
         let translation = authorization::with_global(translation, reads);
         if translation.pending.is_empty() {
@@ -338,7 +342,8 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     // Those of Emissary come from a table of their own.
     let kinds: Vec<Kind> = translated.filter(|kind| kind.group() != kinds::emissary::GROUP).collect();
     pipeline.input::<Contributed>();
-    let translations = pipeline.derived(Translations { dialects, fetched_secrets: settings.fetched_secrets });
+    let (fetched_secrets, equal_facts) = (settings.fetched_secrets, EqualFacts::default());
+    let translations = pipeline.derived(Translations { dialects, fetched_secrets, equal_facts });
     let translations = emissary::each(translations.each::<Contributed>().fans_out());
     objects::follow(translations, &kinds);
     pipeline.parts::<TranslationsByHost>().parts::<TlsByHost>().parts::<TranslationsBySubject>();

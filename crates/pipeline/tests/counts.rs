@@ -291,13 +291,17 @@ fn an_object_of_many_hosts_and_paths_costs_what_it_has_and_not_its_square() {
 }
 
 fn route(number: usize, path: &str) -> kinds::Object {
-    object(&json!({
+    object(&written_route(number, path))
+}
+
+fn written_route(number: usize, path: &str) -> serde_json::Value {
+    json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": { "name": format!("web-{number}") },
         "spec": {
             "parentRefs": [{ "name": "web" }], "hostnames": [format!("web-{number}.example.com")],
             "rules": [{ "matches": [{ "path": { "value": path } }], "backendRefs": [{ "name": "web-0", "port": 80 }] }],
         },
-    }))
+    })
 }
 
 fn certificate() -> kinds::Object {
@@ -312,8 +316,19 @@ fn certificate_in(name: &str) -> kinds::Object {
     }))
 }
 
+/// A route as it comes back after its status was written.
+fn told(number: usize, path: &str) -> kinds::Object {
+    let condition = |kind: &str| json!({ "type": kind, "status": "True", "reason": kind, "observedGeneration": 1 });
+    let conditions = json!([condition("Accepted"), condition("ResolvedRefs")]);
+    let parent =
+        json!({ "parentRef": { "name": "web" }, "controllerName": "example.com/any", "conditions": conditions });
+    let mut written = written_route(number, path);
+    written["status"] = json!({ "parents": [parent] });
+    object(&written)
+}
+
 /// A Gateway and many routes: neither a renewed certificate nor a grant wakes them, and a route wakes nothing of the Gateway but
-/// the count in its status.
+/// the count in its status. What we write on a route ourselves wakes nobody.
 #[test]
 fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
     const ROUTES: usize = 10_000;
@@ -341,6 +356,12 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
     for packing in [Packing::Plain, Packing::Scoped] {
         let objects = [object(&class), object(&gateway), service(0), certificate()];
         let mut bed = Bed::of(packing, objects.into_iter().chain((0..ROUTES).map(|number| route(number, "/"))));
+        let facts = bed.first.facts.iter().filter(|(object, _)| object.kind == kinds::kind::HTTP_ROUTE);
+        let facts: BTreeSet<_> = facts.map(|(_, facts)| facts.as_ref().map(Arc::as_ptr)).collect();
+        assert_eq!(facts.len(), 1, "what all routes say is kept once");
+        let (output, computed) = bed.put(told(7, "/"));
+        assert_eq!(computed, BTreeMap::from([("httproutes", 1)]), "the status of a route");
+        assert!(output.facts.is_empty() && output.object_resources.is_empty() && output.verdicts.is_empty());
         let (output, computed) = bed.put(certificate());
         let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
         assert_eq!((of(&computed, "translations"), of(&computed, "listeners of gateways")), (1, 0), "{computed:?}");

@@ -4,7 +4,12 @@
 //! ([`AckReports::next`]). This replica's proxies are counted by an [`AckWatch`], the others' by their replicas, which say what
 //! has changed; so a version costs something when it is asked for, and when somebody answers.
 
-use crate::{Inner, message::Question, questions::Answers, until};
+use crate::{
+    Inner,
+    message::Question,
+    questions::{Answers, shrink},
+    until,
+};
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
@@ -71,6 +76,7 @@ impl AckReports {
     /// No longer asks about a version.
     pub fn forget(&mut self, version: &Version) {
         let Some(open) = self.open.remove(version) else { return };
+        shrink(&mut self.open);
         if let Some(at) = open.deadline {
             self.deadlines.remove(&(at, version.clone()));
         }

@@ -7,6 +7,7 @@ use crate::message::Question;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    hash::Hash,
     sync::Arc,
     time::Instant,
 };
@@ -47,6 +48,13 @@ impl Answers {
     fn notify(&self, change: impl FnOnce(&mut NewAnswers)) {
         change(&mut self.new.lock());
         self.filled.notify_one();
+    }
+}
+
+/// Gives back memory: after the first build everything is asked about, and hardly anything ever again.
+pub(crate) fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+    if map.len() < map.capacity() / 8 {
+        map.shrink_to(map.capacity() / 4);
     }
 }
 
@@ -93,8 +101,10 @@ impl Questions {
             return;
         }
         self.questions.remove(question);
+        shrink(&mut self.questions);
         for follower in self.followers.values_mut() {
             follower.answers.remove(question);
+            shrink(&mut follower.answers);
             follower.refusals.remove(question);
             let _ = follower.asks.send((question.clone(), false));
         }
@@ -168,5 +178,23 @@ impl Questions {
             }
         }
         wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xds::{Fleet, Kind, Version};
+
+    #[test]
+    fn memory_is_given_back_when_nothing_is_asked_any_more() {
+        let question = |at: usize| {
+            Question::new(&Fleet::Shared, &Version { kind: Kind::Route, name: at.to_string().into(), version: 1 })
+        };
+        let mut all = Questions::default();
+        (0..10_000).for_each(|at| all.ask(question(at)));
+        assert!(all.questions.capacity() >= 10_000);
+        (0..10_000).for_each(|at| all.forget(&question(at)));
+        assert!(all.questions.capacity() < 100, "{}", all.questions.capacity());
     }
 }

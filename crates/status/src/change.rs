@@ -9,12 +9,12 @@
 
 mod json_patch;
 
-use crate::render;
+use crate::{observed::hash_of, render};
 use model::status::{Address, Entry, ListLayout, Mark, Scope, StatusFacts, StatusLayout};
 use serde_json::Value;
 
 /// What must be written to an object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) enum Change {
     /// A server-side apply of our part of the status.
     Apply(Value),
@@ -22,6 +22,13 @@ pub(crate) enum Change {
     Withdraw,
     /// A JSON patch of our entries, on exactly the version of the object that we know.
     Patch(Vec<Value>),
+}
+
+impl Change {
+    /// What tells it from another.
+    pub fn digest(&self) -> u64 {
+        hash_of(self)
+    }
 }
 
 /// An object as the decision needs it.

@@ -21,9 +21,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Reading order: [`lease`] (who writes), [`report`] (what comes in), [`address`], [`render`] (facts as JSON), `change` (what
-//! must be written), `statuses` (the objects whose status is out of date), `event_queue` (the verdicts that have no event
-//! yet), `writer` (the task), `patch` and `event` (one request each), `request_error` and `failure_log` (what failed, and what of it is logged).
+//! Reading order: [`lease`] (who writes), [`report`] (what comes in), `observed` (what is kept of an object), [`address`], [`render`]
+//! (facts as JSON), `change` (what must be written), `statuses` (the objects whose status is out of date), `event_queue` (the
+//! verdicts that have no event yet), `writer` (the task), `patch` and `event` (one request each), `request_error` and `failure_log`
+//! (what failed, and what of it is logged).
 
 pub mod address;
 mod change;
@@ -31,6 +32,7 @@ mod event;
 mod event_queue;
 mod failure_log;
 pub mod lease;
+mod observed;
 mod patch;
 pub mod rate_limiter;
 pub mod render;

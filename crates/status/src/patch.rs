@@ -6,11 +6,12 @@
 
 use crate::{
     change::Change,
+    observed::Observed,
     request_error::RequestError,
     statuses::{Outcome, Write},
 };
 use http::{Method, StatusCode, header::CONTENT_TYPE};
-use kinds::{Kind, Object, ObjectRef};
+use kinds::{Kind, Meta, Object, ObjectRef};
 use kube::{
     api::{Patch, PatchParams},
     core::{Request, params::GetParams},
@@ -29,7 +30,7 @@ pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) ->
             if status.code == StatusCode::UNPROCESSABLE_ENTITY && matches!(write.change, Change::Patch(_)) =>
         {
             match current(client, &write.key).await? {
-                Some(current) if is_same(&current, &write.object) => Err(kube::Error::Api(status).into()),
+                Some(current) if is_same(current.meta(), &write.object) => Err(kube::Error::Api(status).into()),
                 current => Ok(Outcome::Conflict(current)),
             }
         }
@@ -37,9 +38,8 @@ pub(crate) async fn send(client: &kube::Client, manager: &str, write: &Write) ->
     }
 }
 
-fn is_same(one: &Object, other: &Object) -> bool {
-    let (one, other) = (one.meta(), other.meta());
-    one.uid == other.uid && one.resource_version == other.resource_version
+fn is_same(current: &Meta, known: &Observed) -> bool {
+    current.uid == known.uid && current.resource_version == known.version
 }
 
 async fn try_send(client: &kube::Client, manager: &str, write: &Write) -> Result<Object, RequestError> {
@@ -60,12 +60,9 @@ fn apply(manager: &str, write: &Write, status: Option<&Value>) -> Result<http::R
 
 /// The operations, on exactly the object and version that they were decided on.
 fn json_patch(manager: &str, write: &Write, operations: &[Value]) -> Result<http::Request<Vec<u8>>, RequestError> {
-    let meta = write.object.meta();
+    let Observed { uid, version, .. } = &write.object;
     let test = |path: &str, value: String| json!({ "op": "test", "path": path, "value": value });
-    let mut all = vec![
-        test("/metadata/uid", meta.uid.to_string()),
-        test("/metadata/resourceVersion", meta.resource_version.to_string()),
-    ];
+    let mut all = vec![test("/metadata/uid", uid.to_string()), test("/metadata/resourceVersion", version.to_string())];
     all.extend(operations.iter().cloned().map(stamped));
     let url = format!("{}/{}/status?fieldManager={manager}", collection(&write.key).url_path, write.key.name);
     let request =
@@ -103,15 +100,15 @@ pub(crate) fn collection(key: &ObjectRef) -> Request {
 }
 
 fn body(write: &Write, status: Option<&Value>) -> Value {
-    let (kind, meta) = (write.key.kind, write.object.meta());
+    let ObjectRef { kind, namespace, name } = &write.key;
     let mut body = json!({
         "apiVersion": kind.api_version(),
         "kind": kind.name(),
         "metadata": {
-            "name": &*meta.name,
-            "namespace": &*meta.namespace,
-            "uid": meta.uid.to_string(),
-            "resourceVersion": meta.resource_version.to_string(),
+            "name": &**name,
+            "namespace": &**namespace,
+            "uid": write.object.uid.to_string(),
+            "resourceVersion": write.object.version.to_string(),
         },
     });
     if let Some(status) = status {
@@ -177,7 +174,7 @@ mod tests {
 
         let key = ObjectRef::new(kind, namespace.as_str(), "web");
         let say = async |change: Change| {
-            let object = current(&client, &key).await.unwrap().unwrap();
+            let object = Observed::new(&current(&client, &key).await.unwrap().unwrap()).unwrap();
             let write = Write { key: key.clone(), object, change };
             let sent = send(&client, "sesame", &write).await;
             assert!(matches!(sent, Ok(Outcome::Written(_))), "{sent:?}");

@@ -80,9 +80,18 @@ impl<K: Clone + Ord + Hash> Due<K> {
 
     /// Takes a key out.
     pub fn remove(&mut self, key: &K) {
-        if let Some(at) = self.at.remove(key) {
+        if let Some(at) = self.forget(key) {
             self.order.remove(&(at, key.clone()));
         }
+    }
+
+    /// Gives memory back, too: after a start everything may wait, and hardly anything ever again.
+    fn forget(&mut self, key: &K) -> Option<Instant> {
+        let at = self.at.remove(key);
+        if self.at.len() < self.at.capacity() / 8 {
+            self.at.shrink_to(self.at.capacity() / 4);
+        }
+        at
     }
 
     /// Takes the key that is due first, if it is due now.
@@ -91,7 +100,7 @@ impl<K: Clone + Ord + Hash> Due<K> {
             return None;
         }
         let (_, key) = self.order.pop_first()?;
-        self.at.remove(&key);
+        self.forget(&key);
         Some(key)
     }
 
@@ -149,5 +158,16 @@ mod tests {
         due.put(&"a", begin);
         due.remove(&"a");
         assert_eq!((due.len(), due.next()), (0, None));
+    }
+
+    #[test]
+    fn a_queue_that_was_long_gives_memory_back() {
+        let begin = Instant::now();
+        let mut due = Due::default();
+        (0..10_000).for_each(|key| due.put(&key, begin));
+        assert!(due.at.capacity() >= 10_000);
+        (0..5_000).for_each(|key| due.remove(&key));
+        while due.pop(begin).is_some() {}
+        assert!(due.at.capacity() < 100, "{}", due.at.capacity());
     }
 }

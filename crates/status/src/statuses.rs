@@ -4,12 +4,14 @@
 //! never two for one object. There is no clock and no API server in here: both are the writer's.
 //!
 //! The status of an object is compared with what it should say whenever either changes, and again when its turn has come, so
-//! whatever happens in between costs no request. What was written is remembered by the object's uid and forgotten with it.
+//! whatever happens in between costs no request. What was written is remembered by the object's uid and forgotten with it; of
+//! that, only hashes: there may be very many objects, and hardly any is ever written again.
 
 use crate::{
     Settings,
     address::{self, Addresses},
     change::{self, Change, Current},
+    observed::{Observed, hash_of},
     rate_limiter::{Due, pause},
     report::{Identity, Programmed, Translated, Verdicts},
 };
@@ -40,7 +42,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Write {
     pub key: ObjectRef,
     /// The object as we saw it last: a write succeeds only if it is still the same.
-    pub object: Object,
+    pub object: Observed,
     pub change: Change,
 }
 
@@ -66,9 +68,20 @@ impl Outcome {
     }
 }
 
+/// What was written to an object.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    /// The hash of the change.
+    change: u64,
+    /// The hash of what the API server made of it.
+    status: u64,
+    /// When.
+    at: Instant,
+}
+
 #[derive(Debug, Default)]
 struct Entry {
-    object: Option<Object>,
+    object: Option<Observed>,
     /// The verdicts about it; none if it is not ours.
     verdicts: Verdicts,
     /// The facts that its translation has decided.
@@ -78,10 +91,8 @@ struct Entry {
     /// Since when its status has been out of date.
     behind: Option<Instant>,
     in_flight: bool,
-    /// What was last written, and the object as it was then.
-    last: Option<(Change, Object)>,
-    /// When.
-    written: Option<Instant>,
+    /// What was last written.
+    last: Option<Written>,
     /// How often that was written before.
     undone: u32,
     failures: u32,
@@ -139,22 +150,14 @@ impl Statuses {
         if (self.kinds)(key.kind).is_none() {
             return;
         }
-        let Some(object) = object else {
-            self.forget(key);
-            return;
-        };
-        let entry = self.entries.entry(key.clone()).or_default();
-        if let Some(known) = &entry.object {
-            let (known, new) = (known.meta(), object.meta());
-            if known.uid != new.uid {
-                entry.renew();
-            } else if known.resource_version > new.resource_version {
-                // The response to our own write arrived before the watch event.
-                return;
+        match object.as_ref().and_then(Observed::new) {
+            Some(object) => {
+                if self.entries.entry(key.clone()).or_default().observe(object) {
+                    self.review(key, now);
+                }
             }
+            None => self.forget(key),
         }
-        entry.object = Some(object);
-        self.review(key, now);
     }
 
     fn observe_service(&mut self, key: &ObjectRef, service: Option<&Object>, now: Instant) {
@@ -234,7 +237,7 @@ impl Statuses {
             let before = entry.programmed.clone();
             entry.programmed.update(programmed);
             if entry.programmed != before && entry.programmed.batch == before.batch && !before.is_pending() {
-                let earliest = entry.written.map(|written| written + PROXIES);
+                let earliest = entry.last.map(|written| written.at + PROXIES);
                 entry.not_before = entry.not_before.max(earliest);
             }
             self.review(key, now);
@@ -252,7 +255,7 @@ impl Statuses {
     /// The uid of an object, where it is known.
     pub fn uid(&self, key: &ObjectRef) -> Option<String> {
         let object = self.entries.get(key)?.object.as_ref()?;
-        Some(object.meta().uid.to_string())
+        Some(object.uid.to_string())
     }
 
     /// An object whose status somebody else keeps changing, once there is one more.
@@ -307,7 +310,7 @@ impl Statuses {
         let interval = self.interval(&key);
         let entry = self.entries.get_mut(&key)?;
         entry.in_flight = false;
-        let is_same = entry.object.as_ref().is_some_and(|known| known.meta().uid == object.meta().uid);
+        let is_same = entry.object.as_ref().is_some_and(|known| known.uid == object.uid);
         if !is_same {
             // The object is gone, or another has its name by now.
             if entry.object.is_none() && !entry.is_reported() {
@@ -321,7 +324,8 @@ impl Statuses {
         match outcome {
             Outcome::Written(written) => {
                 lag = entry.behind.take().map(|since| now.saturating_duration_since(since));
-                let again = entry.last.as_ref().is_some_and(|(last, _)| *last == change);
+                let change = change.digest();
+                let again = entry.last.is_some_and(|last| last.change == change);
                 entry.undone = if again { entry.undone + 1 } else { 0 };
                 entry.failures = 0;
                 let rest = match entry.undone {
@@ -332,12 +336,14 @@ impl Statuses {
                 if entry.undone == CONTESTED.0 {
                     self.contested.get_or_insert_with(|| key.clone());
                 }
-                (entry.last, entry.written) = (Some((change, written.clone())), Some(now));
-                self.observe(&key, Some(written), now);
+                if let Some(written) = Observed::new(&written) {
+                    entry.last = Some(Written { change, status: hash_of(&written.status), at: now });
+                    entry.observe(written);
+                }
             }
             Outcome::Conflict(current) => {
                 entry.fail(now);
-                self.learn(&key, current, now);
+                self.learn(&key, current);
             }
             Outcome::Failed => entry.fail(now),
         }
@@ -347,11 +353,11 @@ impl Statuses {
 
     /// Takes the object as it was read after a conflict. Verdicts are about what the watch has delivered: if more than the
     /// status has changed, the watch will deliver that too, and new verdicts with it.
-    fn learn(&mut self, key: &ObjectRef, current: Option<Object>, now: Instant) {
-        let known = self.entries.get(key).and_then(|entry| entry.object.as_ref());
-        match (known, current) {
-            (Some(known), Some(current)) if known.equals_but_status(&current) => self.observe(key, Some(current), now),
-            (Some(known), Some(current)) if known.meta().resource_version > current.meta().resource_version => {}
+    fn learn(&mut self, key: &ObjectRef, current: Option<Object>) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        match (&entry.object, current.as_ref().and_then(Observed::new)) {
+            (Some(known), Some(current)) if known.equals_but_status(&current) => _ = entry.observe(current),
+            (Some(known), Some(current)) if known.version > current.version => {}
             _ => self.forget(key),
         }
     }
@@ -371,7 +377,7 @@ impl Statuses {
             self.queue(key).remove(key);
             return;
         };
-        if entry.undone >= CONTESTED.0 && entry.last.as_ref().is_some_and(|(last, _)| *last != change) {
+        if entry.undone >= CONTESTED.0 && entry.last.is_some_and(|last| last.change != change.digest()) {
             // Only what was undone waits.
             (entry.undone, entry.not_before) = (0, None);
         }
@@ -391,16 +397,16 @@ impl Statuses {
     }
 
     /// What must be written to the object, and the object.
-    fn change(&self, key: &ObjectRef) -> Option<(Change, Object)> {
+    fn change(&self, key: &ObjectRef) -> Option<(Change, Observed)> {
         let addresses = self.addresses.as_deref().filter(|_| self.synced)?;
         let entry = self.entries.get(key)?;
         let object = entry.object.as_ref()?;
         let kind = (self.kinds)(key.kind)?;
-        let status = object.status()?.to_json();
+        let status = object.status.to_json();
         let current = Current {
             layout: &kind.layout,
             status: &status,
-            generation: object.meta().generation,
+            generation: object.generation,
             controller: &self.controller,
         };
         let change = match &entry.verdicts {
@@ -416,12 +422,24 @@ impl Statuses {
             None => change::to_withdraw(addresses, current)?,
         };
         // Written already, and this is what the API server made of it: what another controller wrote stands.
-        let is_settled = |(last, then): &(Change, Object)| *last == change && then.status() == object.status();
-        (!entry.last.as_ref().is_some_and(is_settled)).then(|| (change, object.clone()))
+        let is_settled = |last: Written| last.status == hash_of(&object.status) && last.change == change.digest();
+        (!entry.last.is_some_and(is_settled)).then(|| (change, object.clone()))
     }
 }
 
 impl Entry {
+    /// Takes the object as it is now; says whether that is news.
+    fn observe(&mut self, object: Observed) -> bool {
+        match &self.object {
+            Some(known) if known.uid != object.uid => self.renew(),
+            // The response to our own write arrived before the watch event, which says the same or less.
+            Some(known) if known.version > object.version || *known == object => return false,
+            _ => {}
+        }
+        self.object = Some(object);
+        true
+    }
+
     /// Forgets the object and what was written to it. Verdicts stay: another object of the same name and contents may follow,
     /// about which the pipeline has nothing new to report.
     fn renew(&mut self) {

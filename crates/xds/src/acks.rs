@@ -247,6 +247,10 @@ impl AckWatch {
         }
         if versions.is_empty() {
             table.remove(&version.name);
+            // After the first build everything is waited for, and hardly anything ever again.
+            if table.len() < table.capacity() / 8 {
+                table.shrink_to(table.capacity() / 4);
+            }
         }
         self.changed.remove(version);
     }

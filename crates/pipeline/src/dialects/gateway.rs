@@ -106,7 +106,9 @@ impl Dialect for GatewayDialect {
     }
 
     fn awaits_facts(&self, object: &ObjectRef, reads: &mut Reads<'_>) -> bool {
-        reads.get::<GatewayFleets>(object).is_some() && fleets::state(object, reads).is_none()
+        object.kind == kind::GATEWAY
+            && reads.get::<GatewayFleets>(object).is_some()
+            && fleets::state(object, reads).is_none()
     }
 
     fn facts(&self, object: &ObjectRef, facts: &StatusFacts, reads: &mut Reads<'_>) -> Option<StatusFacts> {

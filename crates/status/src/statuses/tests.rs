@@ -52,7 +52,7 @@ impl World {
             Change::Apply(status) => status["loadBalancer"]["ingress"].clone(),
             _ => json!([]),
         };
-        let written = ingress(&write.object.meta().uid.to_string(), version, &says);
+        let written = ingress(&write.object.uid.to_string(), version, &says);
         self.statuses.done(write, Outcome::Written(written.clone()), self.now);
         written
     }
@@ -102,6 +102,24 @@ fn one_write_and_then_nothing() {
     world.claim(true);
     assert!(world.next().is_none());
     assert_eq!((world.statuses.behind(), world.statuses.next_at()), (0, None));
+}
+
+#[test]
+fn what_an_object_asks_for_is_not_kept() {
+    let mut world = World::synced();
+    let object = silent("a", 1);
+    let asked = |object: &Object| Arc::downgrade(object.get::<kinds::Ingress>().unwrap());
+    let first = asked(&object);
+    world.observe(&object);
+    drop(object);
+    world.claim(true);
+    let write = world.next().unwrap();
+    let written = world.write(write, 2);
+    let second = asked(&written);
+    world.observe(&written);
+    drop(written);
+    assert!(world.next().is_none());
+    assert_eq!((first.strong_count(), second.strong_count()), (0, 0), "the tables hold it");
 }
 
 #[test]
@@ -199,7 +217,7 @@ fn a_conflict_is_decided_anew() {
     assert!(world.next().is_none(), "not at once");
     world.wait(RETRY.0);
     let write = world.next().unwrap();
-    assert_eq!(write.object.meta().resource_version, 5);
+    assert_eq!(write.object.version, 5);
     // Somebody said for us what we would have said.
     let said = ingress("a", 6, &json!([{ "ip": ADDRESS }]));
     world.statuses.done(write, Outcome::Conflict(Some(said)), world.now);
@@ -218,7 +236,7 @@ fn what_the_watch_has_not_brought_is_not_decided_on() {
     world.wait(RETRY.1);
     assert!(world.next().is_none());
     world.observe(&silent("b", 7));
-    assert_eq!(world.next().unwrap().object.meta().uid.to_string(), "b");
+    assert_eq!(world.next().unwrap().object.uid.to_string(), "b");
 }
 
 #[test]
@@ -232,7 +250,7 @@ fn an_object_of_the_same_name_is_another_object() {
     // The answer about the old one says nothing about the new one.
     world.write(write, 2);
     let write = world.next().unwrap();
-    assert_eq!(write.object.meta().uid.to_string(), "b");
+    assert_eq!(write.object.uid.to_string(), "b");
 }
 
 #[test]
@@ -330,10 +348,9 @@ fn proxy(uid: &str, generation: i64, version: u64) -> Object {
 }
 
 /// The same with that status.
-fn with_status(object: &Object, status: &Value, version: u64) -> Object {
-    let meta = object.meta();
-    let metadata = json!({ "namespace": "shop", "name": "web", "uid": meta.uid.to_string(),
-        "generation": meta.generation, "resourceVersion": version.to_string() });
+fn with_status(object: &Observed, status: &Value, version: u64) -> Object {
+    let metadata = json!({ "namespace": "shop", "name": "web", "uid": object.uid.to_string(),
+        "generation": object.generation, "resourceVersion": version.to_string() });
     let spec = json!({ "virtualhost": { "fqdn": "a.example" } });
     let object = json!({ "metadata": metadata, "spec": spec, "status": status });
     kinds::decode_json(kind::CONTOUR_HTTP_PROXY, object.to_string().as_bytes()).unwrap().object
@@ -352,8 +369,7 @@ fn programmed(world: &mut World, version: u64) -> Option<String> {
     let conditions = status["conditions"].as_array().unwrap();
     let said = conditions.iter().find(|condition| condition["type"] == "Programmed");
     let said = said.map(|condition| format!("{} of {}", condition["status"], condition["observedGeneration"]));
-    let meta = write.object.meta();
-    let written = proxy(&meta.uid.to_string(), meta.generation, version);
+    let written = proxy(&write.object.uid.to_string(), write.object.generation, version);
     world.statuses.done(write, Outcome::Written(written), world.now);
     said
 }

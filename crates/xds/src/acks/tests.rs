@@ -246,6 +246,12 @@ fn an_edit_and_its_answers_cost_what_changed() {
     bed.answer(0, None);
     acks.absorb(now);
     assert_eq!(acks.looks() - before, 1, "only the edit was left");
+
+    // What was waited for takes no memory.
+    let names = (0..AWAITED).map(|at| at.to_string());
+    names.for_each(|name| ["2", "3"].iter().for_each(|body| acks.forget(&version(Kind::ScopedRoute, &name, body))));
+    let capacity = acks.watched[Kind::ScopedRoute.index()].capacity();
+    assert!(capacity < 100, "{capacity}");
 }
 
 #[test]

@@ -322,6 +322,10 @@ impl Awaited {
                 self.questions.push(Question::Forget(key.0, Version { kind: key.1, name: key.2, version }));
             }
         }
+        // After the first build everything waits, and hardly anything ever again.
+        if self.resources.len() < self.resources.capacity() / 8 {
+            self.resources.shrink_to(self.resources.capacity() / 4);
+        }
     }
 }
 

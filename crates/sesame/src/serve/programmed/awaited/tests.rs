@@ -223,6 +223,21 @@ fn who_begins_to_write_asks_about_everything_that_is_open() {
     assert_eq!(done(&mut awaited), [("a".to_owned(), 2)]);
 }
 
+#[test]
+fn memory_is_given_back_once_proxies_have_everything() {
+    let mut awaited = asking();
+    let names: Vec<String> = (0..10_000).map(|at| at.to_string()).collect();
+    for name in &names {
+        put(&mut awaited, name, 1, vec![own(name, 1)]);
+    }
+    assert!(awaited.resources.capacity() >= 10_000);
+    for name in &names {
+        awaited.answer(&FleetId::Shared, &scope(name, 1), ALL);
+    }
+    assert_eq!(done(&mut awaited).len(), 10_000);
+    assert!(awaited.resources.capacity() < 100, "{}", awaited.resources.capacity());
+}
+
 /// 10,000 objects wait for proxies that are silent, and share a listener that every edit changes.
 #[test]
 fn an_edit_beside_ten_thousand_that_wait_looks_at_its_own_resources() {
