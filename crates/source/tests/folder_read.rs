@@ -9,7 +9,7 @@ use source::{
     folder::{Limits, OpenError},
     snippet::{self, Style},
 };
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 use tempfile::TempDir;
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -349,6 +349,24 @@ fn a_thousand_problems_of_one_file_are_not_all_kept() {
     let batch = read(folder.path());
     assert_eq!(problems(&batch).len(), 101);
     assert_eq!(&*problems(&batch)[100].message, "1899 more problems of this file are not listed");
+}
+
+/// A problem that is not kept is not looked for in the text, nor in an object of very many fields.
+#[test]
+fn a_file_with_very_many_problems_is_read_in_time() {
+    let lines = "x\n---\n".repeat(40_000);
+    let fields: String = (0..40_000).map(|field| format!("field{field}: 1\n")).collect();
+    let folder = folder(&[("fields.yaml", &format!("{SERVICE}{fields}")), ("lines.yaml", &lines)]);
+    let begun = cpu_time();
+    assert_eq!(problems(&read(folder.path())).len(), 2 * 101);
+    let spent = cpu_time() - begun;
+    assert!(spent < Duration::from_secs(10), "{spent:?}");
+}
+
+/// The CPU time of this thread: what the bound is about, however busy the machine is.
+fn cpu_time() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
 #[test]

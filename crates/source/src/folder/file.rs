@@ -245,7 +245,7 @@ impl DocumentReader<'_> {
             YamlError::Syntax { .. } => Code::NotYaml,
             YamlError::Limit { .. } => Code::FileTooLarge,
         };
-        let location = self.location((error.position(), Part::Point));
+        let location = self.location(|| (error.position(), Part::Point));
         self.reading.broken(Problem::new(code, error.to_string()).at(location), None);
     }
 
@@ -267,7 +267,7 @@ impl DocumentReader<'_> {
     fn object(&mut self, node: &Node<'_>, item: Option<u32>, (list_version, list_kind): (&str, &str)) {
         if !matches!(node.value, Value::Map(_)) {
             let why = format!("expected an object with apiVersion, kind and metadata, found {}", node.describe());
-            let location = self.location((node.position, Part::Value));
+            let location = self.location(|| (node.position, Part::Value));
             return self.reading.broken(Problem::new(Code::NotDecodable, why).at(location), None);
         }
         let field = |name: &str, of_list: &str| match node.get(name).and_then(Node::text) {
@@ -277,7 +277,7 @@ impl DocumentReader<'_> {
         };
         let (Some(api_version), Some(name)) = (field("apiVersion", list_version), field("kind", list_kind)) else {
             let missing = if field("kind", list_kind).is_none() { "kind" } else { "apiVersion" };
-            let location = self.location((node.position, Part::Key));
+            let location = self.location(|| (node.position, Part::Key));
             return self
                 .reading
                 .broken(Problem::new(Code::NoName, format!("`{missing}` is missing")).at(location), None);
@@ -306,7 +306,7 @@ impl DocumentReader<'_> {
                     DecodeError::LongName { .. } => Code::NameNotValid,
                     DecodeError::Json(_) | DecodeError::Shape(_) => Code::NotDecodable,
                 };
-                let location = self.location(locate(node, error.path()));
+                let location = self.location(|| locate(node, error.path()));
                 let problem = Problem::new(code, error.to_string()).field(error.path()).at(location);
                 self.reading.broken(Problem { object: key.clone(), ..problem }, key);
             }
@@ -340,7 +340,7 @@ impl DocumentReader<'_> {
             }
             (true, None) => (Code::UnknownKind, "kind", format!("{name} of {api_version} is not read")),
         };
-        let location = self.location(locate(node, field));
+        let location = self.location(|| locate(node, field));
         self.reading.note(Problem::new(code, why).at(location));
     }
 
@@ -350,17 +350,17 @@ impl DocumentReader<'_> {
         // What is told about it names no object: a name with a line break would be two lines.
         if let Some((field, must)) = name::refusal(&key) {
             let text = if field == "metadata.name" { &key.name } else { &key.namespace };
-            let location = self.location(locate(node, field));
+            let location = self.location(|| locate(node, field));
             let problem = Problem::new(Code::NameNotValid, format!("{text:?} must have {must}"));
             return self.reading.broken(problem.field(field).at(location), Some(key));
         }
         for fault in faults {
-            let location = self.location(locate(node, &fault.path));
+            let location = self.location(|| locate(node, &fault.path));
             let problem = Problem::new(Code::NotDecodable, fault.why).on(key.clone()).field(fault.path).at(location);
             self.reading.note(problem);
         }
         for field in unknown {
-            let location = self.location(locate_key(node, &field.path));
+            let location = self.location(|| locate_key(node, &field.path));
             let problem = Problem { meant: field.meant, ..Problem::new(Code::UnknownField, field.to_string()) };
             self.reading.note(problem.on(key.clone()).field(field.path).at(location));
         }
@@ -370,7 +370,7 @@ impl DocumentReader<'_> {
                 Ok(None) => {}
                 Err(why) => {
                     let field = format!("metadata.annotations[\"{PEM_FILES}\"]");
-                    let location = self.location(locate(node, &field));
+                    let location = self.location(|| locate(node, &field));
                     let problem = Problem::new(Code::PemFileNotReadable, why).on(key.clone()).field(field).at(location);
                     return self.reading.broken(problem, Some(key));
                 }
@@ -378,7 +378,7 @@ impl DocumentReader<'_> {
         }
         if let Some(first) = self.reading.items.get(&key) {
             let why = format!("it stands in this file already, at line {}", first.place.start.line);
-            let location = self.location(locate(node, "metadata.name"));
+            let location = self.location(|| locate(node, "metadata.name"));
             let problem = Problem::new(Code::DuplicateObject, why).on(key).field("metadata.name").at(location);
             return self.reading.note(problem);
         }
@@ -396,10 +396,14 @@ impl DocumentReader<'_> {
         Ok(Some(secret.clone().with(entries?)))
     }
 
-    fn location(&self, (position, part): (Position, Part)) -> SourceLocation {
-        // Nobody sees the line of a problem that is not kept.
-        let redaction =
-            if self.reading.problems.len() < MOST_PROBLEMS { self.redaction } else { Redaction::Everything };
-        SourceLocation::in_text(self.version.shown.clone(), self.text, position, part, redaction)
+    /// Where a problem is. Nobody sees it of one that is not kept: to find it is to walk through the object and the text, which a
+    /// file with a hundred thousand problems would pay for each of them.
+    fn location(&self, find: impl FnOnce() -> (Position, Part)) -> SourceLocation {
+        let shown = self.version.shown.clone();
+        if self.reading.problems.len() >= MOST_PROBLEMS {
+            return SourceLocation::file(shown);
+        }
+        let (position, part) = find();
+        SourceLocation::in_text(shown, self.text, position, part, self.redaction)
     }
 }
