@@ -83,12 +83,13 @@ impl Count {
         self.broken = !success && self.failed == 0;
     }
 
-    /// Takes how a test program ended.
+    /// Takes which test program the lines came from, and how it ended.
     pub fn take_program(&mut self, name: &str, status: ExitStatus) {
         self.failed_targets = usize::from(!status.success());
         if self.failed_targets > self.failed_programs {
-            self.failures.push(format!("{name}: it ended without a result ({status})"));
+            self.failures.push(format!("it ended without a result ({status})"));
         }
+        self.failures.iter_mut().for_each(|failure| failure.insert_str(0, &format!("{name}: ")));
         self.take_end(status.success());
     }
 
@@ -231,7 +232,7 @@ test result: \u{1b}[32mok\u{1b}[0m. 1 passed; 0 failed; 0 ignored; 0 measured; 4
     }
 
     #[test]
-    fn programs_that_ended_are_added() {
+    fn programs_that_ended_are_added_and_named_where_they_failed() {
         let mut all = counted("test result: ok. 2 passed; 0 failed; 0 ignored", "", true);
         let mut program = Count::default();
         program.take_line("test result: ok. 3 passed; 0 failed; 0 ignored");
@@ -240,10 +241,16 @@ test result: \u{1b}[32mok\u{1b}[0m. 1 passed; 0 failed; 0 ignored; 0 measured; 4
         all.add(&program);
         assert_eq!(all.summary(), "skipped:\n  a: needs a cluster\n4 passed, 0 failed, 1 skipped");
         let mut died = Count::default();
-        died.take_program("-p a --test b", ExitStatus::from_raw(6));
+        died.take_program("-p a --test b", ExitStatus::from_raw(9));
         all.add(&died);
-        assert!(all.summary().contains("\nfailed:\n  -p a --test b: it ended without a result (signal: 6 (SIGABRT)"));
-        assert!(all.summary().ends_with("\n4 passed, 1 failed, 1 skipped"), "{}", all.summary());
+        let mut failed = Count::default();
+        let lines = ["---- c stdout ----", "no", "failures:", "test result: FAILED. 0 passed; 1 failed; 0 ignored"];
+        lines.iter().for_each(|line| failed.take_line(line));
+        failed.take_program("-p a --lib", ExitStatus::from_raw(101 << 8));
+        all.add(&failed);
+        let said = "failed:\n  -p a --test b: it ended without a result (signal: 9 (SIGKILL))\n  \
+            -p a --lib: c\n    no\n4 passed, 2 failed, 1 skipped";
+        assert!(all.summary().ends_with(said), "{}", all.summary());
     }
 
     #[test]
