@@ -1,10 +1,12 @@
 //! Counts tests by the lines that their harness prints.
 //!
-//! In: lines of `cargo test` and of the tests, and how cargo ended. Out: how many passed, failed and were skipped, and what each
-//! failed test said first: in a log of thousands of lines that is hard to find.
-//! A test program that dies has no result line: cargo's own count of failed targets tells of it.
+//! In: lines of `cargo test` and of the tests, and how cargo and each test program ended. Out: how many passed, failed and were skipped,
+//! and what each failed test said first: in a log of thousands of lines that is hard to find.
+//! A test program that dies has no result line: how it ended tells of it, or, where cargo ran it, cargo's count of failed targets.
 
 use std::fmt::Write;
+use std::mem;
+use std::process::ExitStatus;
 
 /// What was counted.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,22 +76,34 @@ impl Count {
 
     /// Takes how cargo ended: programs that died count as one failed test each.
     pub fn take_end(&mut self, success: bool) {
-        self.passed = self.passed.saturating_sub(self.returned);
-        self.skipped += self.returned;
-        self.failed += self.failed_targets.saturating_sub(self.failed_programs);
+        let (returned, failed_programs) = (mem::take(&mut self.returned), mem::take(&mut self.failed_programs));
+        self.passed = self.passed.saturating_sub(returned);
+        self.skipped += returned;
+        self.failed += mem::take(&mut self.failed_targets).saturating_sub(failed_programs);
         self.broken = !success && self.failed == 0;
     }
 
-    /// Adds what another stream told.
-    pub fn add(&mut self, other: Count) {
+    /// Takes which test program the lines came from, and how it ended.
+    pub fn take_program(&mut self, name: &str, status: ExitStatus) {
+        self.failed_targets = usize::from(!status.success());
+        if self.failed_targets > self.failed_programs {
+            self.failures.push(format!("it ended without a result ({status})"));
+        }
+        self.failures.iter_mut().for_each(|failure| failure.insert_str(0, &format!("{name}: ")));
+        self.take_end(status.success());
+    }
+
+    /// Adds what another stream or program told.
+    pub fn add(&mut self, other: &Count) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
         self.returned += other.returned;
-        self.reasons.extend(other.reasons);
-        self.failures.extend(other.failures);
+        self.reasons.extend_from_slice(&other.reasons);
+        self.failures.extend_from_slice(&other.failures);
         self.failed_programs += other.failed_programs;
         self.failed_targets += other.failed_targets;
+        self.broken |= other.broken;
     }
 
     /// Nothing failed; and in CI nothing was left out for lack of root either.
@@ -143,7 +157,7 @@ fn number_before(text: &str, word: &str) -> usize {
 }
 
 /// The text without the terminal's colour codes (`ESC [ … m`).
-fn without_colour(text: &str) -> String {
+pub fn without_colour(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((head, coloured)) = rest.split_once("\u{1b}[") {
@@ -158,6 +172,8 @@ fn without_colour(text: &str) -> String {
 mod tests {
     //! The closing line, from what cargo and the harness print.
 
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     fn counted(lines: &str, errors: &str, success: bool) -> Count {
@@ -165,7 +181,7 @@ mod tests {
         lines.lines().for_each(|line| count.take_line(line));
         let mut second = Count::default();
         errors.lines().for_each(|line| second.take_line(line));
-        count.add(second);
+        count.add(&second);
         count.take_end(success);
         count
     }
@@ -213,6 +229,35 @@ test result: \u{1b}[32mok\u{1b}[0m. 1 passed; 0 failed; 0 ignored; 0 measured; 4
          \u{1b}[1m\u{1b}[91merror\u{1b}[0m: 3 targets failed:\n    `-p a --lib`\n    `-p b --test x`\n    `-p c --test y`"
         );
         assert_eq!(counted(&lines, "", false).summary(), "3 passed, 3 failed");
+    }
+
+    #[test]
+    fn programs_that_ended_are_added_and_named_where_they_failed() {
+        let mut all = counted("test result: ok. 2 passed; 0 failed; 0 ignored", "", true);
+        let mut program = Count::default();
+        program.take_line("test result: ok. 3 passed; 0 failed; 0 ignored");
+        program.take_line("skipped: needs a cluster: a");
+        program.take_program("-p a --lib", ExitStatus::from_raw(0));
+        all.add(&program);
+        assert_eq!(all.summary(), "skipped:\n  a: needs a cluster\n4 passed, 0 failed, 1 skipped");
+        let mut died = Count::default();
+        died.take_program("-p a --test b", ExitStatus::from_raw(9));
+        all.add(&died);
+        let mut failed = Count::default();
+        let lines = ["---- c stdout ----", "no", "failures:", "test result: FAILED. 0 passed; 1 failed; 0 ignored"];
+        lines.iter().for_each(|line| failed.take_line(line));
+        failed.take_program("-p a --lib", ExitStatus::from_raw(101 << 8));
+        all.add(&failed);
+        let said = "failed:\n  -p a --test b: it ended without a result (signal: 9 (SIGKILL))\n  \
+            -p a --lib: c\n    no\n4 passed, 2 failed, 1 skipped";
+        assert!(all.summary().ends_with(said), "{}", all.summary());
+    }
+
+    #[test]
+    fn what_cargo_could_not_build_stays_an_error_whatever_else_passed() {
+        let mut all = counted("error: could not compile `parts` (lib)", "", false);
+        all.add(&counted(TWO_PROGRAMS, "", true));
+        assert!(!all.is_good(false));
     }
 
     #[test]
