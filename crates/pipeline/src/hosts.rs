@@ -442,7 +442,7 @@ impl Derived for Placements {
             PortProtocol::Tls | PortProtocol::Quic => {}
             PortProtocol::Tcp | PortProtocol::Udp => return None,
         }
-        let http3_port = http3::port_of(host, active, reads);
+        let http3_port = http3::port_of(key, active, reads);
         let admission = |chains: &[ChainId]| Admission { http3_port, ..admission(chains) };
         if let Some(own) = reads.get::<TlsHosts>(key) {
             let chains = chains_of(listener, own);
