@@ -31,6 +31,9 @@ pub enum HeaderError {
     /// It frames messages or manages the connection: a change of it affects other requests of the connection.
     #[error("the header {0} is managed by the proxy; it cannot be set or removed")]
     Framing(Box<str>),
+    /// A value in the form that an operator had in earlier versions of Envoy: it is read as one, whatever escapes it.
+    #[error("`%{0}(…)%` cannot be sent: proxies read it as an operator even where it is escaped")]
+    Rewritten(Box<str>),
     /// Sesame uses it to find the virtual host of a request.
     #[error("the header {0} is reserved for Sesame; it cannot be set or removed")]
     Reserved(Box<str>),

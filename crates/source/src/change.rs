@@ -2,7 +2,7 @@
 //!
 //! The folder and the API server both speak in these; whoever listens cannot tell them apart.
 
-use crate::{ObjectLocation, SourceLocation};
+use crate::{ObjectLocation, SourceLocation, snippet::printable};
 use kinds::{Object, ObjectRef};
 use model::{Code, Severity};
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Instant};
@@ -111,6 +111,7 @@ impl fmt::Display for Problem {
         if let Some(object) = &self.object {
             write!(f, "{object}: ")?;
         }
-        f.write_str(&self.message)
+        // It is a line of a log: text of tenants in it is not to begin another one.
+        f.write_str(&printable(&self.message))
     }
 }

@@ -370,6 +370,37 @@ fn cpu_time() -> Duration {
 }
 
 #[test]
+fn a_problem_is_one_line() {
+    let folder = folder(&[("a.yaml", &format!("{SERVICE}\"a\\nSES1001: b\": 1\n"))]);
+    assert_eq!(
+        reported(&read(folder.path()), folder.path()),
+        ["SES2004: a.yaml:4:1: Service default/web: there is no field `a\u{fffd}SES1001: b`"]
+    );
+}
+
+/// Whoever may write into the folder may not thereby read the machine's other files.
+#[test]
+fn no_line_of_a_file_that_lies_elsewhere_is_ever_shown() {
+    let outside = folder(&[("env", "TOKEN=abc\n"), ("a.yaml", &format!("{SERVICE}nothing: TOKEN=abc\n"))]);
+    let folder = folder(&[("near/b.yaml", "TOKEN=abc\n")]);
+    for (to, link) in [("env", "env.yaml"), ("a.yaml", "a.yaml"), ("", "all")] {
+        std::os::unix::fs::symlink(outside.path().join(to), folder.path().join(link)).unwrap();
+    }
+    std::os::unix::fs::symlink("near/b.yaml", folder.path().join("c.yaml")).unwrap();
+    let batch = read(folder.path());
+    let shown: Vec<_> = problems(&batch)
+        .iter()
+        .filter_map(|problem| problem.location.as_ref().filter(|location| location.excerpt.is_some()))
+        .map(|location| location.file.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(shown, ["c.yaml", "b.yaml"], "{:?}", reported(&batch, folder.path()));
+    let mut locations = source::ObjectLocations::default();
+    locations.apply(&batch);
+    let object = batch.changes[0].key.at("nothing");
+    assert_eq!(locations.location(&object).unwrap().excerpt, None);
+}
+
+#[test]
 fn what_is_no_folder_cannot_be_opened() {
     let folder = folder(&[("a.yaml", "")]);
     let open = |path: &Path| Folder::open(path, Limits::default()).map(|_| ());

@@ -57,8 +57,13 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
     if let Some(host) = host.filter(|_| is_sound) {
         for bound in listeners.binding(&object.meta) {
             is_bound = true;
-            if let Some(first) = older(object, &host, bound, view) {
-                let why = format!("Duplicate Host {host}; keeping definition from {}/{}", first.namespace, first.name);
+            if let Some((first, found)) = older(object, &host, bound, view, settings) {
+                let for_port =
+                    if found == host { String::new() } else { format!(", which is for {found} at every port") };
+                let why = format!(
+                    "Duplicate Host {host}; keeping definition from {}/{}{for_port}",
+                    first.namespace, first.name
+                );
                 problems.add(Problem::new(Code::EmissaryHostDuplicate, "hostname", why));
                 continue;
             }
@@ -251,15 +256,22 @@ fn reference(object: &emissary::Host) -> ObjectRef {
     ObjectRef::new(kind::HOST, object.meta.namespace.clone(), object.meta.name.clone())
 }
 
-/// An older Host of this hostname that a Listener binds.
+/// An older Host that has these requests and that a Listener binds: one of this hostname; or, in another namespace, one of its names for
+/// every port, which would lose what its clients send with a port, and its say about insecure requests there.
 fn older(
     object: &emissary::Host,
     name: &Hostname,
     bound: &BoundListener,
     view: &mut impl EmissaryView,
-) -> Option<ObjectRef> {
-    let others = older_hosts(object, bound, view);
-    others.iter().find(|other| hostname_of(other).as_ref() == Some(name)).map(|other| reference(other))
+    settings: &Settings,
+) -> Option<(ObjectRef, Hostname)> {
+    let others = older_hosts(object, bound, view).into_iter();
+    let mut others = others.filter_map(|other| Some((hostname_of(&other)?, other)));
+    let has_them = |found: &Hostname, other: &emissary::Host| {
+        let is_elsewhere = other.meta.namespace != object.meta.namespace && !settings.cross_namespace;
+        found == name || (is_elsewhere && !found.has_port() && found.to_string() == name.without_port())
+    };
+    others.find(|(found, other)| has_them(found, other)).map(|(found, other)| (reference(&other), found))
 }
 
 /// An older Host with another port that decides about TLS of the same name, and says something else.

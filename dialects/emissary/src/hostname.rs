@@ -31,6 +31,11 @@ impl Hostname {
         })
     }
 
+    /// Whether it is for one port only.
+    pub fn has_port(&self) -> bool {
+        self.condition.as_ref().is_some_and(|condition| condition.port.is_some())
+    }
+
     /// The names, for any port.
     pub fn without_port(&self) -> String {
         let Some(condition) = &self.condition else { return self.host.to_string() };

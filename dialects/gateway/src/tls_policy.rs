@@ -145,6 +145,9 @@ fn read(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> (Option<Upstr
         Err(fault) => return (None, vec![Invalid::value("spec.validation", fault.to_string())]),
     };
     let mut invalid = Vec::new();
+    if let Some(why) = target::too_many(policy) {
+        invalid.push(Invalid::value("spec.targetRefs", why));
+    }
     if let Some((option, _)) = policy.spec.options.iter().next() {
         invalid.push(Invalid::value("spec.options", format!("the option {option} is not supported")));
     }

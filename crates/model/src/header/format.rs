@@ -2,10 +2,17 @@
 //!
 //! Envoy reads every `%` as the beginning of an operator and rejects the whole route table if there is no such operator.
 //! So a value is parsed here: operators on the list stay, variables of Sesame are replaced, and any other `%` is escaped.
+//!
+//! Before Envoy looks for operators it rewrites the form that some of them had in earlier versions ([`REWRITTEN`]), in escaped text too. What
+//! stands in such a form as JSON comes out decoded, so `\u0025` becomes a `%` that nobody has escaped, and any operator can follow: one that
+//! writes a variable of the proxy's environment, or the state of a filter. So no value has such a form.
 
 use super::{HeaderError, HeaderValue, LONGEST, is_token};
 use crate::command_operators::{are_headers, is_for_headers, with_argument};
 use std::{fmt::Write, sync::Arc};
+
+/// The beginnings of what Envoy rewrites.
+const REWRITTEN: [&str; 3] = ["%DYNAMIC_METADATA(", "%PER_REQUEST_STATE(", "%UPSTREAM_METADATA("];
 
 /// A header value in Envoy's format.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +74,13 @@ impl HeaderFormat {
 
     /// The limit is on what Envoy is told: doubled percent signs count twice.
     fn fitting(text: String) -> Result<Self, HeaderError> {
-        if text.len() > LONGEST { Err(HeaderError::TooLong(text.len())) } else { Ok(Self(text.into())) }
+        if text.len() > LONGEST {
+            return Err(HeaderError::TooLong(text.len()));
+        }
+        match REWRITTEN.into_iter().find(|begin| text.match_indices(begin).any(|(at, _)| is_rewritten(&text[at..]))) {
+            Some(begin) => Err(HeaderError::Rewritten(begin.trim_matches(['%', '(']).into())),
+            None => Ok(Self(text.into())),
+        }
     }
 
     /// The value as Envoy reads it.
@@ -85,6 +98,12 @@ pub fn only_request_header(text: &str) -> Option<&str> {
 /// `REQ(a)`, `REQ(a?b)`, `REQ(a):n`.
 fn is_request_header(word: &str) -> bool {
     with_argument(word).is_some_and(|(name, argument, _)| name == "REQ" && are_headers(argument))
+}
+
+/// Whether Envoy rewrites what begins like one of [`REWRITTEN`]: metadata where JSON follows, anything else as it is.
+fn is_rewritten(text: &str) -> bool {
+    let Some((name, rest)) = text.split_once('(') else { return false };
+    !name.ends_with("_METADATA") || rest.trim_start().starts_with('[')
 }
 
 fn looks_like_one(word: &str) -> bool {
@@ -124,6 +143,26 @@ mod tests {
         assert!(HeaderFormat::read(&"a".repeat(LONGEST), &[]).is_ok());
         assert!(HeaderFormat::read(&"%".repeat(LONGEST), &[]).is_ok(), "two of them are one");
         assert!(HeaderFormat::read(&"%a".repeat(LONGEST / 2), &[]).is_err(), "what is doubled counts twice");
+    }
+
+    #[test]
+    fn what_envoy_rewrites_before_it_reads_operators_is_refused() {
+        for text in [
+            r#"%UPSTREAM_METADATA(["\u0025ENVIRONMENT(HOME)\u0025"])%"#,
+            "%DYNAMIC_METADATA( \t[\"a\"])%",
+            "%%UPSTREAM_METADATA([",
+            "100%%%DYNAMIC_METADATA([1])%",
+            "%PER_REQUEST_STATE(a)%",
+        ] {
+            let refused = |read: Result<HeaderFormat, HeaderError>| matches!(read, Err(HeaderError::Rewritten(_)));
+            assert!(refused(HeaderFormat::read(text, &[]).map(|read| read.format)), "{text}");
+            assert!(refused(HeaderValue::parse(text).and_then(|value| HeaderFormat::plain(&value))), "{text}");
+        }
+        assert!(HeaderFormat::read("%a%", &[("a", "%PER_REQUEST_STATE(b)%")]).is_err(), "by a variable");
+        for text in ["UPSTREAM_METADATA([1])", "%DYNAMIC_METADATA(x)%", "%UPSTREAM_METADATA%", "PER_REQUEST_STATE(a)%"]
+        {
+            assert!(HeaderFormat::read(text, &[]).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! In: the HTTP/3 listeners that are in effect, and their TLS hosts. Out: the port at which clients reach the same host by HTTP/3, for a
 //! host of a TLS port with the same number and address. A host that is not served there says nothing: a client would try in vain. Nor does
-//! one with routes of an object that has no part in it there: a client would find other routes, and other protections, than here.
+//! one that shows another certificate there, which is somebody else's, as whose certificate a host shows decides about its responses; nor one
+//! with routes of an object that has no part in it there: a client would find other routes, and other protections, than here.
 
 use super::TlsHosts;
 use crate::{
@@ -32,13 +33,15 @@ pub(super) fn port_of(here: &HostKey, active: &ActiveListener, reads: &mut Reads
     if active.protocol != PortProtocol::Tls {
         return None;
     }
+    let shown = reads.get::<TlsHosts>(here)?.certificate.as_ref()?;
     let number = (active.port.fleet().clone(), active.bind.port);
     let listeners: Vec<&ListenerId> = reads.probe::<Http3Listeners>(&number).collect();
     listeners.into_iter().find_map(|listener| {
         let http3 = reads.get::<ActiveListeners>(listener).filter(|http3| http3.bind.overlaps(active.bind))?;
         let there = (listener.clone(), host.clone());
-        reads.get::<TlsHosts>(&there)?.mode.http()?;
-        is_alike(here, &there, reads).then_some(http3.public_port)
+        let tls = reads.get::<TlsHosts>(&there)?;
+        let is_shown = tls.mode.http().is_some() && tls.certificate.as_ref() == Some(shown);
+        (is_shown && is_alike(here, &there, reads)).then_some(http3.public_port)
     })
 }
 

@@ -139,8 +139,15 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
         }
     };
     reading.signature = Signature::of(&metadata);
-    reading.content(path, shown, &bytes, Held::OnDisk, root, limits);
+    let held = if lies_below(path, root) { Held::OnDisk } else { Held::Elsewhere };
+    reading.content(path, shown, &bytes, held, root, limits);
     reading
+}
+
+/// Whether a file lies below the root, links followed.
+fn lies_below(path: &Path, root: &Path) -> bool {
+    let is_below = |file: &Path| file.starts_with(root) || root.canonicalize().is_ok_and(|root| file.starts_with(root));
+    path.canonicalize().is_ok_and(|file| is_below(&file))
 }
 
 /// Reads what came in another way than from a file, such as from standard input; people call it `shown`.
@@ -155,6 +162,9 @@ pub(super) fn read_held(bytes: &[u8], path: &Path, shown: &Arc<Path>, root: &Pat
 enum Held {
     /// It is read again.
     OnDisk,
+    /// It is read again, and a link leads there: it may be any file of the machine, such as the environment of this process, and whoever may
+    /// write objects into the folder may not thereby read it. No line of it is shown.
+    Elsewhere,
     /// It is kept.
     InMemory,
 }
@@ -163,8 +173,8 @@ impl Reading {
     /// Reads the documents of a content.
     fn content(&mut self, path: &Path, shown: &Arc<Path>, bytes: &[u8], held: Held, root: &Path, limits: &Limits) {
         let text = std::str::from_utf8(bytes);
-        let held = (held == Held::InMemory).then(|| text.unwrap_or_default().into());
-        let version = FileVersion { path: path.into(), shown: shown.clone(), hash: xxh3_64(bytes), held };
+        let kept = (held == Held::InMemory).then(|| text.unwrap_or_default().into());
+        let version = FileVersion { path: path.into(), shown: shown.clone(), hash: xxh3_64(bytes), held: kept };
         let version = Arc::new(version);
         self.version = Some(version.clone());
         let text = match text {
@@ -186,8 +196,12 @@ impl Reading {
                 index,
                 root,
                 limits,
+                held,
                 mentions_secret: mentions_secret(document.text),
-                redaction: if mentions_secret(document.text) { Redaction::Everything } else { Redaction::Nothing },
+                redaction: match held == Held::Elsewhere || mentions_secret(document.text) {
+                    true => Redaction::Everything,
+                    false => Redaction::Nothing,
+                },
             };
             match document.parse(&limits.yaml, &mut nodes) {
                 Ok(None) => {}
@@ -235,6 +249,7 @@ struct DocumentReader<'r> {
     index: u32,
     root: &'r Path,
     limits: &'r Limits,
+    held: Held,
     mentions_secret: bool,
     redaction: Redaction,
 }
@@ -286,7 +301,7 @@ impl DocumentReader<'_> {
             return self.not_ours(node, &api_version, &name);
         };
         self.redaction = match self.mentions_secret {
-            _ if kind == kind::SECRET => Redaction::Everything,
+            _ if kind == kind::SECRET || self.held == Held::Elsewhere => Redaction::Everything,
             true => Redaction::FlowLines,
             false => Redaction::Nothing,
         };

@@ -2,7 +2,8 @@
 //!
 //! In: `targetRefs`, and the Services that they name. Out: which policy is in effect for which ports, and what is wrong with a target.
 //! A policy for a port that the Service does not have is in effect nowhere. It was written to protect a port, and nobody can tell which:
-//! ports of the Service that no policy is for are not used as long as it is there.
+//! ports of the Service that no policy is for are not used as long as it is there. A policy with more targets than the API server takes is
+//! not valid, and for each Service that it names as a whole: which of its targets those are is not looked for in each of them.
 
 use super::subject;
 use crate::GatewayView;
@@ -10,6 +11,9 @@ use kinds::{BackendTlsPolicy, gateway::backend_tls_policy::PolicyTarget, kind};
 use model::{Code, ObjectRef, Verdict};
 use resolve::Service;
 use std::{collections::BTreeMap, sync::Arc};
+
+/// The most targets: what the API server takes.
+const TARGETS: usize = 16;
 
 /// The policy that is in effect for each section of a Service.
 pub type InEffect = BTreeMap<TargetSection, ObjectRef>;
@@ -37,11 +41,17 @@ impl TargetSection {
 
 /// The Services that a policy names, with what of each it is for.
 pub fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectRef, TargetSection)> {
-    policy.spec.target_refs.good().filter(|(_, target)| is_service(target)).map(|(_, target)| {
+    let are_too_many = too_many(policy).is_some();
+    policy.spec.target_refs.good().filter(|(_, target)| is_service(target)).map(move |(_, target)| {
         let service = ObjectRef::new(kind::SERVICE, policy.meta.namespace.clone(), &*target.name);
-        let section = section(target);
-        (service, section)
+        (service, if are_too_many { TargetSection::Whole } else { section(target) })
     })
+}
+
+/// That there are more targets than a policy may have.
+pub(super) fn too_many(policy: &BackendTlsPolicy) -> Option<String> {
+    let count = policy.spec.target_refs.len();
+    (count > TARGETS).then(|| format!("there are {count} targets, and at most {TARGETS} may be"))
 }
 
 /// What of its Service a target is for.
@@ -97,6 +107,9 @@ impl WrongTarget {
 
 /// What is wrong with the targets.
 pub(super) fn wrong(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Vec<WrongTarget> {
+    if too_many(policy).is_some() {
+        return Vec::new();
+    }
     let faults = policy.spec.target_refs.faults();
     let mut wrong: Vec<_> = faults.map(|fault| WrongTarget::invalid(&*fault.path, &*fault.why)).collect();
     for (index, target) in policy.spec.target_refs.good() {
@@ -152,7 +165,11 @@ pub fn in_effect<'p>(service: &ObjectRef, policies: impl IntoIterator<Item = &'p
     let age =
         |policy: &BackendTlsPolicy| (policy.meta.created, policy.meta.namespace.clone(), policy.meta.name.clone());
     for policy in policies {
-        for (_, section) in targets(policy).filter(|(target, _)| target == service) {
+        let sections: Vec<_> = match too_many(policy) {
+            Some(_) => vec![TargetSection::Whole],
+            None => targets(policy).filter(|(target, _)| target == service).map(|(_, section)| section).collect(),
+        };
+        for section in sections {
             let in_effect = found.entry(section).or_insert(policy);
             if age(policy) < age(in_effect) {
                 *in_effect = policy;
@@ -165,6 +182,9 @@ pub fn in_effect<'p>(service: &ObjectRef, policies: impl IntoIterator<Item = &'p
 /// Why another policy counts for all targets of this one, if so.
 pub(super) fn conflict(policy: &BackendTlsPolicy, view: &mut impl GatewayView) -> Option<String> {
     let mut lost = None;
+    if too_many(policy).is_some() {
+        return lost;
+    }
     for (service, section) in targets(policy) {
         match view.policies_in_effect(&service).remove(&section) {
             Some(other) if other.name != policy.meta.name => {
