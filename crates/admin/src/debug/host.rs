@@ -56,7 +56,7 @@ pub(super) async fn host(State(views): State<Arc<Views>>, uri: Uri, headers: Hea
         let fleets = views.server.all_acks();
         let covering = served::find(&fleets, |domain| covers(domain, &name), |_| true);
         let served = most_specific(covering);
-        let owners: BTreeSet<&str> = served.iter().flat_map(|site| &site.owners).map(String::as_str).collect();
+        let owners: BTreeSet<&str> = served.iter().flat_map(|site| &*site.owners).map(String::as_str).collect();
         let all = views.board.0.verdicts.load_full();
         let is_owner = |object: &ObjectRef| owners.contains(&*object.to_string());
         let of_owners = all.iter().filter(|(object, _)| is_owner(object)).flat_map(|(_, verdicts)| verdicts.iter());
