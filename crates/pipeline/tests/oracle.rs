@@ -34,15 +34,15 @@ use xds::{Kind, Name, Outcome, ResourceOutcome};
 /// A resource in a form that can be compared.
 type Told = (Vec<u8>, Vec<xds::Ref>, xds::Role, bool, Option<String>);
 
-/// What an outside that hears only of changes knows.
+/// The state that the output of all batches adds up to.
 #[derive(Default, PartialEq, Debug)]
-struct KnownServices {
+struct ReceivedState {
     resources: BTreeMap<(FleetId, Kind, Name), Told>,
     verdicts: BTreeMap<String, Vec<String>>,
 }
 
-impl KnownServices {
-    fn on_outcome(&mut self, output: Output) {
+impl ReceivedState {
+    fn apply(&mut self, output: Output) {
         let named = output.fleets.into_iter().map(|(fleet, output)| (fleet, output.xds));
         for (fleet, changes) in std::iter::once((FleetId::Shared, output.xds)).chain(named) {
             for (kind, name) in changes.removes {
@@ -100,7 +100,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn built(&self, withheld: &Withheld, reversed: bool) -> KnownServices {
+    fn built(&self, withheld: &Withheld, reversed: bool) -> ReceivedState {
         let mut pipeline = Pipeline::new(&self.settings);
         for (fleet, withheld) in withheld {
             pipeline.withhold_in(fleet, withheld.clone());
@@ -114,14 +114,14 @@ impl Inputs {
         }
         objects.into_iter().for_each(|(key, object)| pipeline.put(key, Some(object.clone())));
         claims.into_iter().for_each(|claims| claims.clone().put(&mut pipeline));
-        let mut known = KnownServices::default();
-        known.on_outcome(pipeline.settle());
+        let mut known = ReceivedState::default();
+        known.apply(pipeline.settle());
         known
     }
 }
 
 /// Takes note of what comes out.
-fn reported(mut output: Output, known: &mut KnownServices, withheld: &mut Withheld) {
+fn reported(mut output: Output, known: &mut ReceivedState, withheld: &mut Withheld) {
     if let Some(new) = output.withheld.take() {
         withheld.insert(FleetId::Shared, new);
     }
@@ -130,7 +130,7 @@ fn reported(mut output: Output, known: &mut KnownServices, withheld: &mut Withhe
             withheld.insert(fleet.clone(), new);
         }
     }
-    known.on_outcome(output);
+    known.apply(output);
 }
 
 /// Computes a row as another thread would.
@@ -152,7 +152,7 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
         pipeline.put(&object.key(), Some(object.clone()));
         inputs.objects.insert(object.key(), object);
     }
-    let mut known = KnownServices::default();
+    let mut known = ReceivedState::default();
     let (mut withheld, mut others): (Withheld, Withheld) = Default::default();
     for edit in script {
         match edit {
