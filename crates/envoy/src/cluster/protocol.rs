@@ -40,9 +40,11 @@ const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /// The HTTP options; HTTP/1.1 with nothing said about its connections needs none.
 pub fn options(cluster: &model::Cluster, settings: &ClusterSettings) -> BTreeMap<String, Any> {
-    let (idle_timeout, max_requests) = (timeout(cluster.idle), settings.max_requests);
-    let max_connection_duration = cluster.max_connection.map(Into::into);
-    let is_plain = cluster.idle == Timeout::Default && max_requests.is_none() && cluster.max_connection.is_none();
+    let (idle_timeout, max_requests) = (timeout(cluster.overrides.idle), settings.max_requests);
+    let max_connection_duration = cluster.overrides.max_connection.map(Into::into);
+    let is_plain = cluster.overrides.idle == Timeout::Default
+        && max_requests.is_none()
+        && cluster.overrides.max_connection.is_none();
     if !cluster.protocol.is_h2() && is_plain {
         return BTreeMap::new();
     }
@@ -73,8 +75,8 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
         return None;
     }
     let words = |words: &[Arc<str>]| words.iter().map(ToString::to_string).collect();
-    let versions = cluster.tls_versions.unwrap_or(settings.tls);
-    let own = cluster.tls_parameters.as_deref();
+    let versions = cluster.overrides.tls_versions.unwrap_or(settings.tls);
+    let own = cluster.overrides.tls_parameters.as_deref();
     let ciphers = own.map(|own| &own.ciphers[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.ciphers);
     let curves = own.map(|own| &own.curves[..]).filter(|own| !own.is_empty()).unwrap_or(&settings.curves);
     let alpn = if cluster.protocol.is_h2() { vec!["h2".to_owned()] } else { Vec::new() };
@@ -89,8 +91,13 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
                 ..Default::default()
             }),
             alpn_protocols: alpn,
-            tls_certificate_sds_secret_configs: cluster.client_certificate.iter().map(client_certificate).collect(),
-            validation_context_type: cluster.validation.as_ref().map(|found| validation(found, settings)),
+            tls_certificate_sds_secret_configs: cluster
+                .overrides
+                .client_certificate
+                .iter()
+                .map(client_certificate)
+                .collect(),
+            validation_context_type: cluster.overrides.validation.as_ref().map(|found| validation(found, settings)),
             ..Default::default()
         }),
         sni: cluster.server_name.as_deref().unwrap_or_default().to_owned(),

@@ -36,9 +36,11 @@ impl Derived for ClusterResources {
             true => resource.refs = vec![Ref::To(Kind::Endpoints, resource.name.clone())],
             false => resource.warms = true,
         }
-        let presented = cluster.client_certificate.filter(|_| cluster.protocol.is_tls()).map(CertificateRef::Secret);
+        let presented =
+            cluster.overrides.client_certificate.filter(|_| cluster.protocol.is_tls()).map(CertificateRef::Secret);
         resource.refs.extend(presented.map(|id| Ref::To(Kind::Secret, name::secret(&id).into())));
-        resource.ca = cluster.validation.as_ref().and_then(|validation| validation.ca.bundle()).cloned().map(Arc::new);
+        resource.ca =
+            cluster.overrides.validation.as_ref().and_then(|validation| validation.ca.bundle()).cloned().map(Arc::new);
         resource.origin = services::origin(id).map(Arc::new);
         Some(resource.unless_held(Kind::Cluster, reads))
     }
