@@ -33,7 +33,7 @@ use source::outage::Outage;
 use source::{Batch, Feed, ObjectLocations, Problem, Subject};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
-use xds::{PublishError, ResourceOutcome, Server};
+use xds::{PublishError, Server};
 
 use prometheus_client::registry::Registry;
 
@@ -113,7 +113,7 @@ pub struct Control {
     tracing_problem: Option<Rejection>,
     /// Where changed settings come from.
     changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
-    tells: fn(Kind) -> bool,
+    reports: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
     deferred: HashMap<ObjectRef, Option<Object>>,
@@ -163,7 +163,7 @@ impl Control {
             jwks_metrics,
             tracing_problem: None,
             changed_settings: None,
-            tells: |_| false,
+            reports: |_| false,
             deferred: HashMap::new(),
             resolved: 0,
             checks: false,
@@ -207,8 +207,8 @@ impl Control {
     }
 
     /// The same, with news of the objects of some kinds.
-    pub fn reporting(self, tells: fn(Kind) -> bool) -> Self {
-        Self { tells, ..self }
+    pub fn reporting(self, reports: fn(Kind) -> bool) -> Self {
+        Self { reports, ..self }
     }
 
     /// The same, comparing every table with a build from nothing after each batch.
@@ -216,7 +216,7 @@ impl Control {
         Self { checks, ..self }
     }
 
-    /// Works until every source has ended; tells what each batch brought.
+    /// Works until every source has ended; reports what each batch brought.
     ///
     /// # Errors
     /// That the check found a table to be other than a build from nothing.
@@ -275,7 +275,7 @@ impl Control {
                 pipeline: &self.pipeline,
                 is_complete: self.is_complete,
                 published,
-                blocked: self.excess.values().next().map(ToString::to_string).or_else(|| self.pipeline.untold()),
+                blocked: self.excess.values().next().map(ToString::to_string).or_else(|| self.pipeline.unreported()),
                 awaited: self.awaited(),
                 took,
             });
@@ -396,7 +396,7 @@ impl Control {
             {
                 continue;
             }
-            if (self.tells)(change.key.kind) {
+            if (self.reports)(change.key.kind) {
                 brought.objects.insert(change.key.clone(), change.object.clone());
             }
             self.pipeline.put(&change.key, change.object);
