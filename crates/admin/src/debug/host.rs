@@ -1,4 +1,4 @@
-//! `/debug/host?name=…`: who serves a host, what became of it, who else asked for it, which proxies have it.
+//! `/debug/host?name=…`: the objects that serve a host, verdicts on them and on others that name it, the proxies that have it.
 //! `/debug/object?kind=…&namespace=…&name=…`: the same from the side of an object.
 
 use super::{
@@ -110,7 +110,7 @@ async fn search<P: Serialize + Send + 'static>(
 }
 
 fn missing(example: &str) -> Response {
-    (StatusCode::BAD_REQUEST, format!("say which: {example}\n")).into_response()
+    (StatusCode::BAD_REQUEST, format!("query parameters are missing; an example: {example}\n")).into_response()
 }
 
 fn shown<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<View> {

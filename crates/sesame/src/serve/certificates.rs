@@ -115,10 +115,10 @@ impl Issuer {
                     "the Secrets are not managed by Sesame, so their issuer has to write them".to_owned()
                 }
                 (Ok(()), None) if self.leadership.is_leader() => {
-                    "this replica has the lease and writes them".to_owned()
+                    "this replica holds the lease and is writing them".to_owned()
                 }
                 (Ok(()), None) => {
-                    "the holder of the lease writes them to the Secrets; this replica does not have it".to_owned()
+                    "the holder of the lease, which is another replica, writes them to the Secrets".to_owned()
                 }
             }));
             let told = match &worked {
