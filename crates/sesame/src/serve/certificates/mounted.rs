@@ -62,7 +62,7 @@ pub async fn wait<T>(read: impl Fn() -> Result<T, TlsError>, waits_for: &watch::
 
 /// An error with its causes.
 pub fn text(error: &TlsError) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
