@@ -46,13 +46,12 @@ async fn files_that_have_expired_are_waited_for_and_used_once_they_are_renewed()
     assert!(log.contains(": SES1046: ") && !log.contains("serving xDS"), "{log}");
     assert_eq!(replica.debug_page("/debug/status").await.0, 200);
 
-    // A key that does not fit yet is half a renewal.
-    std::fs::write(&key, issued("default", Duration::ZERO).server.key).unwrap();
+    // Those with which the Envoys of the bed connect. A certificate whose key is not there yet is half a renewal.
+    let renew = |from: &str, to: &str| std::fs::copy(bed.state().path().join("certs").join(from), to).unwrap();
+    renew("sesamecert.pem", &certificate);
     is_unready_because(&replica, "cannot be used").await;
-    // Those with which the Envoys of the bed connect.
-    for (from, to) in [("cacert.pem", &ca), ("sesamekey.pem", &key), ("sesamecert.pem", &certificate)] {
-        std::fs::copy(bed.state().path().join("certs").join(from), to).unwrap();
-    }
+    renew("cacert.pem", &ca);
+    renew("sesamekey.pem", &key);
     let replica = replica.ready().await;
     let envoy = bed.envoy(replica.xds()).await;
     replica.in_step(1).await;
