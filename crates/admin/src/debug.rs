@@ -74,22 +74,22 @@ const LONGEST_FILTER: usize = 4096;
 
 /// Every page: its path and what it is for.
 const PAGES: [(&str, &str); 10] = [
-    ("/debug/status", "this replica, its fleets, and the proxies that are not in step; ?proxies=all"),
+    ("/debug/status", "this replica, its fleets, and the proxies that are behind or reject something; ?proxies=all"),
     (
         "/debug/host?name=",
-        "one host: who serves it, what is said about them, who else asked for it, which proxies have it; ?name=www.example.com",
+        "one host: the objects that serve it, verdicts on them and on others that name it, the proxies that have it; ?name=www.example.com",
     ),
     (
         "/debug/object?kind=",
-        "one object: its hosts and routes, what is said about it, which proxies have them; ?kind=HTTPProxy&amp;namespace=shop&amp;name=web (kind=HTTPProxy.projectsesame.io for that group)",
+        "one object: its hosts and routes, its verdicts, the proxies that have them; ?kind=HTTPProxy&amp;namespace=shop&amp;name=web (kind=HTTPProxy.projectsesame.io for that group)",
     ),
     ("/debug/tables", "every table of the pipeline: rows, keys, reads, how often it was computed"),
     ("/debug/batches", "the last batches: how long they took, and how many keys were computed in each table"),
     ("/debug/fleets", "every fleet: what it was sent, its clients and what each has; ?fleet=shared&node=ID"),
-    ("/debug/verdicts", "what is said about objects; ?kind=Ingress&namespace=shop&name=web&code=SES3001&limit=1000"),
+    ("/debug/verdicts", "verdicts on objects; ?kind=Ingress&namespace=shop&name=web&code=SES3001&limit=1000"),
     (
         "/debug/config_dump",
-        "every resource that proxies are sent, without keys; ?fleet=shared&amp;type=rds&amp;name=TEXT&amp;bodies=false",
+        "every resource that is sent to proxies, without keys; ?fleet=shared&amp;type=rds&amp;name=TEXT&amp;bodies=false",
     ),
     ("/debug/certificates", "the certificates of the xDS server and of hosts, without keys: names and expiry"),
     ("/debug/log", "what is logged; change it with: curl -X PUT -d info,xds=debug ADDRESS/debug/log"),

@@ -116,17 +116,17 @@ impl Collector for Figures {
         let shared = &self.0.0;
         let objects = shared.objects.load();
         let objects = objects.iter().map(|(kind, count)| (OfKind { kind }, gauge(*count)));
-        family(&mut encoder, "sesame_objects", "Objects that are known", objects)?;
+        family(&mut encoder, "sesame_objects", "Objects read, by kind", objects)?;
         let tables = shared.tables.load();
         let rows = tables.iter().map(|table| (InTable::of(table.name), gauge(table.rows)));
-        family(&mut encoder, "sesame_table_rows", "Rows that have a value", rows)?;
+        family(&mut encoder, "sesame_table_rows", "Rows of the pipeline's tables", rows)?;
         let held = tables.iter().map(|table| table.held).sum();
         // By table it is on `/debug/tables`.
         total(&mut encoder, "sesame_table_held", "Rows whose last computation failed", &gauge(held))?;
         let computed = tables.iter().map(|table| (InTable::of(table.name), ConstCounter::new(table.computed)));
-        family(&mut encoder, "sesame_recomputed_keys", "Keys that were computed", computed)?;
+        family(&mut encoder, "sesame_recomputed_keys", "Keys recomputed", computed)?;
         let equal = ConstCounter::new(tables.iter().map(|table| table.unchanged).sum::<u64>());
-        total(&mut encoder, "sesame_unchanged_keys", "Keys that were computed and came out as before", &equal)?;
+        total(&mut encoder, "sesame_unchanged_keys", "Keys recomputed with an unchanged result", &equal)?;
         let severities = shared.severities.load();
         let severities = [Severity::Error, Severity::Warning, Severity::Note].map(|severity| {
             let count = severities.get(&severity).copied().unwrap_or_default();

@@ -58,8 +58,8 @@ fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
 /// What both sides are told.
 pub fn pair(host: &Host, strong: &Route, weak: &Route) -> [Verdict; 2] {
     let (priority, path) = (strong.precedence.priority, &weak.path);
-    let by = format!("host {host}, path {path}: {} has its requests by priority {priority}", strong.origin.object);
-    let from = format!("host {host}, path {path}: by priority {priority} it has requests of {}", weak.origin.object);
+    let by = format!("host {host}, path {path}: {} takes its requests by priority {priority}", strong.origin.object);
+    let from = format!("host {host}, path {path}: by priority {priority} it takes requests of {}", weak.origin.object);
     [
         Verdict::new(Code::RouteTakenByPriority, weak.origin.clone(), by).related_to(strong.origin.clone()),
         Verdict::new(Code::RouteTakenByPriority, strong.origin.clone(), from).related_to(weak.origin.clone()),

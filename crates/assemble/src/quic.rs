@@ -30,7 +30,7 @@ fn unkept(termination: &Termination, has_curves: bool) -> Option<&'static str> {
     if termination.clients.is_some() {
         Some("proxies cannot ask for client certificates over HTTP/3")
     } else if termination.highest < TlsVersion::V1_3 {
-        Some("HTTP/3 has TLS 1.3, which is above its highest version")
+        Some("HTTP/3 requires TLS 1.3, which is above its maximum version")
     } else if has_curves {
         Some("proxies cannot limit the curves of key exchange over HTTP/3")
     } else {

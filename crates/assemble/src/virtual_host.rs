@@ -162,8 +162,8 @@ fn verdicts(host: &Host, winner: &Route, loser: &Route, reason: &combine::Reason
 fn shared(host: &Host, owner: &Route, other: &Route, what: &str) -> [Verdict; 2] {
     let path = &owner.path;
     let code = Code::RouteSharedAcrossNamespaces;
-    let by = format!("host {host}, path {path}: {} has {what} of its requests", other.origin.object);
-    let from = format!("host {host}, path {path}: it has {what} of the requests of {}", owner.origin.object);
+    let by = format!("host {host}, path {path}: {} gets {what} of its requests", other.origin.object);
+    let from = format!("host {host}, path {path}: it gets {what} of the requests of {}", owner.origin.object);
     [
         Verdict::new(code, owner.origin.clone(), by).related_to(other.origin.clone()),
         Verdict::new(code, other.origin.clone(), from).related_to(owner.origin.clone()),

@@ -1,7 +1,7 @@
 //! Keyed tables with tracked reads: recomputes only what a change of an input can reach.
 //!
 //! In: changes of input tables. Out: changes of output tables. Between them stand derived tables, each a pure function
-//! from a key to a value that reads earlier tables through [`Reads`], its only door. The engine records every read: exact
+//! from a key to a value that reads earlier tables through [`Reads`] alone. The engine records every read: exact
 //! rows, misses, index probes, and parts of rows. A changed row wakes its readers, an equal value stops there, and so the cost of an edit
 //! is the number of rows that depend on it, not the number of rows there are.
 //!
@@ -149,7 +149,7 @@
 //!
 //! Reading order: `table` (what users implement), `pipeline` (how it is declared), `reads`, `store` and `store/compute`
 //! (one table), `index`, `engine` (batches and slices), `offload` and `store/jobs` (large rows), `backlog` (many rows), `changes`, `oracle`, then
-//! `node`, `slots` and `arena` (the books).
+//! `node`, `slots` and `arena` (keys and dependency records).
 
 mod arena;
 mod backlog;

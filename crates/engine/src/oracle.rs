@@ -1,6 +1,6 @@
 //! The oracle: tables after any script of edits must equal those of a build from nothing.
 //!
-//! Compared are the values, which rows are held, and the size of the books (keys, index keys, dependency records): a
+//! Compared are the values, which rows are held, and the size of the records (keys, index keys, dependency records): a
 //! record that was not cleaned up shows as a difference too.
 
 use std::fmt;
@@ -67,11 +67,11 @@ pub(crate) fn compare<T: Table>(kept: &Store<T>, fresh: &Store<T>) -> Result<(),
     if held != held_fresh {
         return diverges(None, format!("holds {held:?}, a fresh build {held_fresh:?}"));
     }
-    let books = |store: &Store<T>| {
+    let sizes_of = |store: &Store<T>| {
         let counters = store.counters();
         (counters.rows, counters.keys, counters.index_keys, counters.reads)
     };
-    let (sizes, sizes_fresh) = (books(kept), books(fresh));
+    let (sizes, sizes_fresh) = (sizes_of(kept), sizes_of(fresh));
     if sizes != sizes_fresh {
         return diverges(
             None,

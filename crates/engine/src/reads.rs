@@ -1,4 +1,4 @@
-//! The only door from a computation to other tables, and the record of what went through it.
+//! The only access of a computation to other tables, and the record of what went through it.
 //!
 //! Four kinds of read, each as narrow as it can be: a row by its key (a miss is recorded too: the row may appear), the
 //! membership of one index key, the parts that its members have for it, the membership of a whole table. What a computation did not ask cannot wake it. There is

@@ -3,7 +3,7 @@
 //! A row has a slot while it has a value, is claimed (some declaration says that the table has this key), is about to be
 //! removed because it lost its claim, or somebody who read its value has not been computed since it went. When none of these
 //! holds the slot is taken back, with every record that named it. Whoever finds no value is recorded by the trace of the
-//! key, slot or no slot, so that the books depend on what the tables hold and not on how they came to it. What happens to
+//! key, slot or no slot, so that the records depend on what the tables hold and not on how they came to it. What happens to
 //! a derived row stands in [`compute`]; setting an input, claims, and telling those behind are here.
 
 mod compute;

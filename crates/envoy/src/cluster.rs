@@ -94,26 +94,28 @@ impl Default for ClusterSettings {
 pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster {
     let built = Cluster {
         name: name::cluster(&cluster.id),
-        alt_stat_name: match &cluster.stats_name {
+        alt_stat_name: match &cluster.overrides.stats_name {
             Some(name) => name.to_string(),
             None => name::cluster_in_stats(&cluster.id),
         },
-        connect_timeout: Some(cluster.connect_timeout.unwrap_or(settings.connect_timeout).max(SHORTEST).into()),
+        connect_timeout: Some(
+            cluster.overrides.connect_timeout.unwrap_or(settings.connect_timeout).max(SHORTEST).into(),
+        ),
         per_connection_buffer_limit_bytes: settings.buffer.map(Into::into),
-        lb_policy: balance(cluster.balance).into(),
+        lb_policy: balance(cluster.overrides.balance).into(),
         common_lb_config: Some(CommonLbConfig {
             healthy_panic_threshold: Some(Percent { value: 0.0 }),
             locality_config_specifier: (cluster.discovery == Discovery::WeightedEndpoints).then(weighted_localities),
             ..Default::default()
         }),
         health_checks: health_checks(cluster),
-        ignore_health_on_host_removal: cluster.health.is_some(),
+        ignore_health_on_host_removal: cluster.overrides.health.is_some(),
         lb_config: slow_start(cluster),
-        circuit_breakers: thresholds(&breakers(cluster, settings), &cluster.high_breakers),
+        circuit_breakers: thresholds(&breakers(cluster, settings), &cluster.overrides.high_breakers),
         transport_socket: protocol::transport_socket(cluster, settings),
         typed_extension_protocol_options: protocol::options(cluster, settings),
         upstream_connection_options: Some(UpstreamConnectionOptions {
-            tcp_keepalive: Some(keepalive(cluster.keepalive)),
+            tcp_keepalive: Some(keepalive(cluster.overrides.keepalive)),
             ..Default::default()
         }),
         ..Default::default()
@@ -128,8 +130,12 @@ pub fn cluster(cluster: &model::Cluster, settings: &ClusterSettings) -> Cluster 
             ..built
         },
         Discovery::Dns(targets) => Cluster {
-            cluster_discovery_type: Some(dns_discovery(cluster.dns, targets, dns_family(cluster.dns, settings))),
-            dns_lookup_family: dns_family(cluster.dns, settings).into(),
+            cluster_discovery_type: Some(dns_discovery(
+                cluster.overrides.dns,
+                targets,
+                dns_family(cluster.overrides.dns, settings),
+            )),
+            dns_lookup_family: dns_family(cluster.overrides.dns, settings).into(),
             load_assignment: Some(ClusterLoadAssignment {
                 cluster_name: name::cluster(&cluster.id),
                 endpoints: vec![LocalityLbEndpoints {
@@ -213,7 +219,7 @@ fn dns_endpoint(target: &DnsTarget) -> LbEndpoint {
 
 /// The circuit breakers: those of the Service, then those of the operator, then what the routes need.
 fn breakers(cluster: &model::Cluster, settings: &ClusterSettings) -> CircuitBreakers {
-    let of_routes = CircuitBreakers { max_retries: cluster.max_retries, ..CircuitBreakers::default() };
+    let of_routes = CircuitBreakers { max_retries: cluster.overrides.max_retries, ..CircuitBreakers::default() };
     cluster.breakers.or(&settings.breakers).or(&of_routes)
 }
 
@@ -246,7 +252,7 @@ fn thresholds(limits: &CircuitBreakers, high: &CircuitBreakers) -> Option<Breake
 fn health_checks(cluster: &model::Cluster) -> Vec<HealthCheck> {
     let can_ask =
         |check: &&model::cluster::HealthCheck| cluster.protocol.is_h2() || !matches!(check.probe, Probe::Grpc { .. });
-    let checks = cluster.health.iter().filter(can_ask).map(|check| HealthCheck {
+    let checks = cluster.overrides.health.iter().filter(can_ask).map(|check| HealthCheck {
         timeout: Some(check.timeout.into()),
         interval: Some(check.interval.into()),
         unhealthy_threshold: Some(check.unhealthy.into()),
@@ -284,8 +290,8 @@ fn probe(probe: &Probe, h2: bool) -> HealthChecker {
 
 /// How new endpoints are eased in.
 fn slow_start(cluster: &model::Cluster) -> Option<LbConfig> {
-    let slow_start_config = Some(slow_start_config(cluster.slow_start.as_ref()?));
-    match cluster.balance {
+    let slow_start_config = Some(slow_start_config(cluster.overrides.slow_start.as_ref()?));
+    match cluster.overrides.balance {
         LoadBalancing::RoundRobin => Some(LbConfig::RoundRobinLbConfig(RoundRobinLbConfig { slow_start_config })),
         LoadBalancing::LeastRequest => {
             Some(LbConfig::LeastRequestLbConfig(LeastRequestLbConfig { slow_start_config, ..Default::default() }))

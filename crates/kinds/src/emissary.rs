@@ -89,6 +89,29 @@ pub trait HasAmbassadorId {
     fn ambassador_id(&self) -> &Checked<AmbassadorId>;
 }
 
+/// Gives the types of all kinds of Emissary that have an id to another macro, as a list with commas.
+#[macro_export]
+macro_rules! emissary_types {
+    ($give_to:ident) => {
+        $give_to!(
+            $crate::emissary::AuthService,
+            $crate::emissary::ConsulResolver,
+            $crate::emissary::DevPortal,
+            $crate::emissary::Host,
+            $crate::emissary::KubernetesEndpointResolver,
+            $crate::emissary::KubernetesServiceResolver,
+            $crate::emissary::Listener,
+            $crate::emissary::LogService,
+            $crate::emissary::Mapping,
+            $crate::emissary::Module,
+            $crate::emissary::RateLimitService,
+            $crate::emissary::TcpMapping,
+            $crate::emissary::TlsContext,
+            $crate::emissary::TracingService,
+        );
+    };
+}
+
 macro_rules! has_ambassador_id {
     ($($type:ty),* $(,)?) => {$(
         impl HasAmbassadorId for $type {
@@ -99,22 +122,7 @@ macro_rules! has_ambassador_id {
     )*};
 }
 
-has_ambassador_id!(
-    AuthService,
-    ConsulResolver,
-    DevPortal,
-    Host,
-    KubernetesEndpointResolver,
-    KubernetesServiceResolver,
-    Listener,
-    LogService,
-    Mapping,
-    Module,
-    RateLimitService,
-    TcpMapping,
-    TlsContext,
-    TracingService,
-);
+emissary_types!(has_ambassador_id);
 
 #[cfg(test)]
 mod tests;

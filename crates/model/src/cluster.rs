@@ -10,9 +10,8 @@ mod outside;
 mod overrides;
 
 use crate::{
-    EndpointsId, HeaderValue, ObjectRef, Timeout,
+    EndpointsId, HeaderValue, ObjectRef,
     route::{HeaderChanges, PathAndQuery},
-    tls::{TlsParameters, TlsVersions},
 };
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -234,115 +233,28 @@ pub struct Cluster {
     pub server_name: Option<Arc<str>>,
     /// The circuit breakers.
     pub breakers: CircuitBreakers,
-    /// The idle timeout of connections.
-    pub idle: Timeout,
-    /// The load balancing policy.
-    pub balance: LoadBalancing,
-    /// Active health checks.
-    pub health: Option<HealthCheck>,
-    /// Slow start of new endpoints; only with round robin and least request.
-    pub slow_start: Option<SlowStart>,
-    /// How the certificate of the backend is validated; not at all if not set.
-    pub validation: Option<Validation>,
-    /// The Secret with the certificate that backends are presented over TLS, if they are presented one.
-    pub client_certificate: Option<ObjectRef>,
-    /// The TLS versions that are spoken, if not those of the settings.
-    pub tls_versions: Option<TlsVersions>,
-    /// Ciphers and curves, where they are not those of the settings.
-    pub tls_parameters: Option<Arc<TlsParameters>>,
-    /// How many retries may be in flight, where no circuit breaker says so.
-    pub max_retries: Option<u32>,
-    /// The circuit breakers of requests of high priority.
-    pub high_breakers: CircuitBreakers,
-    /// How long a connection may take to stand, if not as the settings say.
-    pub connect_timeout: Option<Duration>,
-    /// How long a connection may live.
-    pub max_connection: Option<Duration>,
-    /// TCP keepalive.
-    pub keepalive: Keepalive,
-    /// How its name in DNS is looked up, where it has one.
-    pub dns: DnsLookup,
-    /// Its name in statistics, if not one made of its identity.
-    pub stats_name: Option<Arc<str>>,
+    /// What its routes, or whoever else calls it, set. Protocol, server name and circuit breakers that are set there are in the fields above,
+    /// which also have what the Service says.
+    pub overrides: ClusterOverrides,
 }
 
 impl Cluster {
     /// A cluster of which nothing but this is said.
     pub fn new(id: ClusterId, discovery: Discovery) -> Self {
-        let (protocol, server_name, breakers, idle, balance, health) = Default::default();
-        let (slow_start, validation, client_certificate, max_retries, high_breakers) = Default::default();
-        let (connect_timeout, max_connection, keepalive, dns, stats_name) = Default::default();
-        let (tls_versions, tls_parameters) = Default::default();
-        Self {
-            id,
-            discovery,
-            protocol,
-            server_name,
-            breakers,
-            idle,
-            balance,
-            health,
-            slow_start,
-            validation,
-            client_certificate,
-            tls_versions,
-            tls_parameters,
-            max_retries,
-            high_breakers,
-            connect_timeout,
-            max_connection,
-            keepalive,
-            dns,
-            stats_name,
-        }
+        let (protocol, server_name, breakers, overrides) = Default::default();
+        Self { id, discovery, protocol, server_name, breakers, overrides }
     }
 
     /// The cluster with what a route overrides.
     #[must_use]
     pub fn varied(self, id: &ClusterId) -> Self {
         let Some(overrides) = &id.overrides else { return self };
-        let ClusterOverrides {
-            protocol,
-            server_name,
-            idle,
-            balance,
-            health,
-            slow_start,
-            validation,
-            client_certificate,
-            tls_versions,
-            tls_parameters,
-            max_retries,
-            health_port: _,
-            breakers,
-            high_breakers,
-            connect_timeout,
-            max_connection,
-            keepalive,
-            dns,
-            stats_name,
-            tag: _,
-        } = &**overrides;
         Self {
             id: id.clone(),
-            protocol: protocol.unwrap_or(self.protocol),
-            server_name: server_name.clone().or(self.server_name),
-            idle: *idle,
-            balance: *balance,
-            health: health.clone(),
-            slow_start: slow_start.clone(),
-            validation: validation.clone(),
-            client_certificate: client_certificate.clone(),
-            tls_versions: *tls_versions,
-            tls_parameters: tls_parameters.clone(),
-            max_retries: *max_retries,
-            breakers: breakers.or(&self.breakers),
-            high_breakers: *high_breakers,
-            connect_timeout: *connect_timeout,
-            max_connection: *max_connection,
-            keepalive: *keepalive,
-            dns: *dns,
-            stats_name: stats_name.clone(),
+            protocol: overrides.protocol.unwrap_or(self.protocol),
+            server_name: overrides.server_name.clone().or(self.server_name),
+            breakers: overrides.breakers.or(&self.breakers),
+            overrides: ClusterOverrides::clone(overrides),
             ..self
         }
     }

@@ -97,18 +97,19 @@ codes! {
     1022 ConfigValue Error "the configuration file contains an invalid value" "use one of the values allowed by the message; docs/configuration.md lists the values of every key";
     1024 SettingNoEffect Warning "the flag or configuration key has no effect" "remove it";
     1026 NamespaceNotWatched Warning "a referenced namespace is not watched" "add the namespace to --watch-namespaces";
-    1027 ConfigRefused Error "the changed configuration is refused as a whole; the one before stays in effect" "correct what the lines before name; a valid configuration takes effect at once";
-    1028 ConfigAtStart Warning "a running process does not change this setting" "restart Sesame for it to take effect";
+    1027 ConfigRefused Error "the changed configuration is rejected as a whole; the previous one stays in effect" "correct what the preceding lines report; a valid configuration takes effect at once";
+    1028 ConfigAtStart Warning "the setting cannot be changed while Sesame runs" "restart Sesame for it to take effect";
     1029 StateDiverged Error "an incremental table differs from a full rebuild" "report it with the names in the message; a restart rebuilds everything while proxies keep serving";
     1030 ConfigMissing Error "there is no such ContourConfiguration" "create it in the namespace of Sesame, or correct --sesame-config-name";
-    1034 ApiServerError Error "the API server answers with an error" "it is asked again, and what was read before stays in effect; if it lasts, look at the API server and its log, and for a 429 at its flow control (API Priority and Fairness)";
-    1036 DiskCacheRefused Warning "the disk cache is not used" "proxies that start wait for the API server; the cache is written anew after the first build. To read one of a previous key, keep that key in the key file";
-    1037 DiskCacheOff Warning "the disk cache is off" "make room in its folder, or mount a key; it is tried again every five minutes. Proxies are served as before";
+    1034 ApiServerError Error "the API server answers with an error" "the request is retried, and what was read before stays in effect; if the error persists, check the API server and its log, and for status 429 its flow control (API Priority and Fairness)";
+    1036 DiskCacheRefused Warning "the disk cache is not used" "proxies that start wait for the API server; the cache is rewritten after the first build. To read a cache that was sealed with a previous key, keep that key in the key file";
+    1037 DiskCacheOff Warning "the disk cache is off" "free space in its directory, or mount a key; the write is retried every five minutes. Proxies are served as before";
     1038 StatusContested Warning "another controller keeps changing a status that Sesame writes" "check that Sesame is installed once, or that each installation has an ingress class of its own; the status is written again after an hour";
-    1044 XdsCertificateExpires Warning "a certificate of xDS connections expires within 30 days" "renew it: the log of the leader says why a rotation waits; without --xds-certificates-dir run `sesame certgen --overwrite`, or look after its issuer";
+    1044 XdsCertificateExpires Warning "a certificate of xDS connections expires within 30 days" "renew it: the log of the leader says what a rotation waits for; without --xds-certificates-dir run `sesame certgen --overwrite`, or check its issuer";
     1045 XdsCaNotYetValid Warning "the CA of xDS connections is not valid yet by the clock of the leader" "check the clock of the node of the leader: the CA is kept, and nothing is signed until it is valid. If the clock is right, the CA was made while one was ahead: ask for a new one with `kubectl annotate secret sesame-ca projectsesame.io/rotate-ca=now` in the namespace of Sesame";
+    1046 XdsCertificateNotValid Error "the certificate of the xDS server has expired or is not valid yet" "renew it, or check its issuer; xDS is served as soon as the file has a valid one, without a restart, and proxies keep their configuration meanwhile. If its dates are right, check the clock of the node";
     1060 ControllerNotFound Error "no running controller was found" "check --namespace and --selector, or give the address of its debug pages with --address; `kubectl get pods` shows why a pod is not running";
-    1061 NotAController Error "the answer is not that of a Sesame controller of this version" "check the address: it is that of --debug-http-address and --debug-http-port; use the `sesame` of the version that runs";
+    1061 NotAController Error "the server that answered is not a Sesame controller of this version" "check the address: it is that of --debug-http-address and --debug-http-port; use the `sesame` of the version that runs";
 
     2001 NotYaml Error "the file is not valid YAML" "fix the syntax at the position shown; the last valid objects of the file stay in effect";
     2002 NotDecodable Error "the object does not match the schema of its kind" "correct the named field";
@@ -272,7 +273,7 @@ codes! {
     5157 ProxyJwksNotFetched Error "the JSON Web Key Set of a JWT provider cannot be fetched" "the message says why; it is retried, and no token of the provider is accepted until then";
     5158 ProxyJwksStale Warning "the JSON Web Key Set of a JWT provider cannot be fetched again" "the message says why; it is retried, and the last keys are used until then";
     5159 ProxyJwksPending Warning "the JSON Web Key Set of a JWT provider has not been fetched yet" "nothing to do; no token of the provider is accepted until then";
-    5160 DelegationTargets Warning "the delegation does not permit what it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
+    5160 DelegationTargets Warning "the delegation permits less than it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
     5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
@@ -293,11 +294,11 @@ codes! {
     6010 ReferenceNotPermitted Error "the reference to another namespace is not permitted" "the owner of the namespace creates a ReferenceGrant for it";
     6011 ListenerSetNotAllowed Error "the Gateway does not allow ListenerSets of this namespace" "ask its owner to allow the namespace in spec.allowedListeners";
     6012 GatewayPortMoved Note "the listener is served on another port" "connect to that port: ports below 1024 need privileges that Envoy does not have here";
-    6013 GatewayApiVersion Warning "the CRDs of Gateway API are of another release than Sesame is made for" "install the release that the message names; until then objects are served as far as they can be read";
+    6013 GatewayApiVersion Warning "the CRDs of Gateway API are of a release that Sesame does not support" "install the release that the message names; until then objects are served as far as they can be read";
     6014 GatewayParentNotServed Warning "the parent does not exist or is not served" "correct the reference, or add the Gateway to what is read; nothing to do if another controller serves it";
     6015 GatewayClientCa Error "a CA certificate of the client validation cannot be used" "name a ConfigMap or Secret with ca.crt in spec.tls.frontend; without any, the listener accepts no connections";
     6016 GatewayClientCertificate Error "the client certificate for backends cannot be used" "name a Secret of type kubernetes.io/tls in spec.tls.backend; TLS backends of the Gateway's routes are not used until then";
-    6017 GatewayInsecureClients Warning "clients are let in without a valid certificate" "use the mode AllowValidOnly once all clients have certificates";
+    6017 GatewayInsecureClients Warning "clients are accepted without a valid certificate" "use the mode AllowValidOnly once all clients have certificates";
     6018 GatewayRouteUnserved Warning "no listener that the route attaches to is served" "correct the listeners; their conditions in the status of the parent say what is wrong";
     6020 GatewayRouteParent Error "the route cannot attach to the parent" "correct parentRefs, or ask the owner of the Gateway to allow the route; the message says why";
     6021 GatewayRouteHostname Error "a hostname of the route is not valid" "write a lower-case DNS name, or one with `*.` in front";
@@ -312,8 +313,8 @@ codes! {
     6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights that `sesame rbac` prints in the namespace of the Gateway; the request is retried";
     6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
     6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";
-    6904 FleetRejected Error "the API server rejects an object of the proxies of the Gateway" "the message has its reason; check spec.infrastructure of the Gateway, and admission policies of the namespace";
-    6905 FleetFailed Error "the proxies of the Gateway cannot be created or changed at the moment" "nothing to do if it passes: the request is retried, and proxies that exist go on serving";
+    6904 FleetRejected Error "the API server rejects an object of the proxies of the Gateway" "the message has the reason; check spec.infrastructure of the Gateway and the admission policies of the namespace";
+    6905 FleetFailed Error "the proxies of the Gateway cannot be created or changed at the moment" "nothing to do if the error does not persist: the request is retried, and existing proxies keep serving";
 
     7001 RouteConflict Error "another object has the same host, path and conditions" "change one of the two; the one that the message names is served";
     7002 CertificateConflict Error "another object has a different certificate or TLS settings for the same host" "agree on one; those of the object that the message names are in effect";
@@ -328,10 +329,10 @@ codes! {
     7011 StreamClients Error "a UDP listener cannot be limited to some clients" "remove the limit, or use a network policy; datagrams are dropped until then";
     7012 FallbackNotUsed Warning "another object has TLS for every name, so the fallback certificate is not used" "remove one of the two; clients that send the name of the host are served";
     7013 WiderRoutesTooMany Error "wider hosts of the listener have more than 100 routes, so requests for the host that its own routes do not match answer 503" "reduce the routes of the wider host to 100, or add a route for every path to the narrower one";
-    7014 SharedRoutesUnused Error "no host takes the routes of the object" "give the object the host name or the labels that a host asks for, or create the host; nothing of the object is served until then";
-    7015 RouteTakenByPriority Warning "a route of another namespace has requests by its priority" "lower the priority of the route that the message names, or agree on who serves the path";
-    7022 RouteSharedAcrossNamespaces Warning "a route of another namespace has a share or copies of the requests" "agree with the owner of the object that the message names, or change the match, the weight or the shadow";
-    7023 Http3Tls Warning "the host has TLS settings that proxies cannot keep over HTTP/3" "nothing to do if clients may use TCP, where the host is served and where they are not told about HTTP/3; otherwise remove the setting in the message";
+    7014 SharedRoutesUnused Error "no host selects the routes of the object" "give the object the host name or the labels that a host selects, or create the host; nothing of the object is served until then";
+    7015 RouteTakenByPriority Warning "a route of another namespace takes requests by its priority" "lower the priority of the route that the message names, or agree on who serves the path";
+    7022 RouteSharedAcrossNamespaces Warning "a route of another namespace gets a share or copies of the requests" "agree with the owner of the object that the message names, or change the match, the weight or the shadow";
+    7023 Http3Tls Warning "the host has TLS settings that proxies cannot enforce over HTTP/3" "nothing to do if clients may use TCP, where the host is served without advertising HTTP/3; otherwise remove the setting in the message";
 
     8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
@@ -340,13 +341,13 @@ codes! {
     8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
     8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
     8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
-    8014 HttpVersion Error "the listener does not accept HTTP/1.0" "use a client of HTTP/1.1 or later, or accept HTTP/1.0: `enable_http10` of the Module, which is set to false";
+    8014 HttpVersion Error "the listener does not accept HTTP/1.0" "use a client that speaks HTTP/1.1 or later, or accept HTTP/1.0 with `enable_http10: true` in the Module";
     8024 Redirected Note "the route redirects the request" "nothing to do: the client follows `location`; the access log names the object and field in `route`";
 
     9001 EmissaryNoEffect Warning "the object has no effect" "remove it; nothing depends on it";
     9002 EmissaryDeadKey Warning "a key of the Module has no effect" "remove it, or use what the message names in its place";
     9003 EmissaryOlderHolds Warning "another object of the same kind is in effect" "remove one of the two; only one of them can be in effect";
-    9004 ModuleValue Error "a value of the Module is not valid" "correct the key in the message; the default is in effect until then, and Mappings answer 503 if the key keeps requests away";
+    9004 ModuleValue Error "a value of the Module is not valid" "correct the key in the message; the default is in effect until then, and Mappings answer 503 if the key protects them";
     9010 EmissaryAnnotation Error "the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; its other objects are read";
     9011 EmissaryAnnotationKind Error "an object in the annotation getambassador.io/config is of no kind that is read" "use a kind of getambassador.io/v3alpha1, v2 or v1";
     9012 EmissaryAnnotationValue Error "a field of an object in the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; the field is not in effect until then";
@@ -366,7 +367,7 @@ codes! {
     9121 EmissaryHostUnbound Error "no Listener binds the Host" "create a Listener whose hostBinding includes the namespace and labels of the Host";
     9122 EmissaryHostTls Error "TLS of the Host is not valid" "correct the field in the message; connections for the Host are closed until then";
     9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager or another issuer write the Secret of tlsSecret";
-    9124 EmissaryHostGivesWay Warning "a TCPMapping has the connections of the Host" "remove one of the two if that is not meant; the Host is served on other Listeners";
+    9124 EmissaryHostGivesWay Warning "a TCPMapping takes the connections of the Host" "remove one of the two if this is not intended; the Host is served on other Listeners";
     9130 MappingMatch Error "the match of the Mapping is not valid" "correct the field in the message";
     9131 MappingService Error "the service of the Mapping is not valid" "write [http://|https://]name[.namespace][:port] of a Service, an IP address or a DNS name outside of the cluster";
     9132 MappingResolver Error "the resolver of the Mapping cannot be used" "name a resolver that exists in the namespace of the Mapping or of Sesame; the endpoint resolver is required for load_balancer";
@@ -375,17 +376,17 @@ codes! {
     9135 MappingRewrite Error "the rewrite or redirect of the Mapping is not valid" "correct the field in the message; requests of the Mapping answer 503 until then";
     9136 MappingPolicy Error "a policy of the Mapping is not valid" "correct the field in the message; requests of the Mapping answer 503 until then";
     9137 MappingUpstreamTls Error "TLS to the service of the Mapping is not valid" "name a TLSContext that exists in the namespace of the Mapping or of Sesame and whose Secrets the Mapping may use; requests of the Mapping answer 503 until then";
-    9142 EmissaryOldTls Warning "TLS below 1.2 is spoken" "set min_tls_version to v1.2 or v1.3, or remove it: TLS 1.0 and 1.1 are deprecated";
+    9142 EmissaryOldTls Warning "TLS versions below 1.2 are accepted" "set min_tls_version to v1.2 or v1.3, or remove it: TLS 1.0 and 1.1 are deprecated";
     9200 AuthServiceInvalid Error "the AuthService is not valid" "correct the field in the message; requests of Mappings without bypass_auth answer 503 until then";
     9201 AuthServiceMismatch Error "the AuthService differs from the one in effect in more than its service" "give both the same values in all fields but auth_service; it is not used until then";
     9202 MappingClosed Error "the AuthService of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
     9210 RateLimitServiceInvalid Error "the RateLimitService is not valid" "correct the field in the message; requests are not limited until then, or refused where failure_mode_deny says so";
     9211 MappingLabels Error "the labels of the Mapping are not valid" "correct the label in the message; requests of the Mapping answer 503 until then";
-    9212 TracingServiceInvalid Error "the TracingService is not valid" "correct the field in the message; requests are not traced until then, or traced without the tag in it";
-    9213 LogServiceInvalid Error "the LogService is not valid" "correct the field in the message; no log is sent to its service until then, or one without the header in it";
-    9220 TcpMappingInvalid Error "the TCPMapping is not valid" "correct the field in the message; its connections are ended until then";
+    9212 TracingServiceInvalid Error "the TracingService is not valid" "correct the field in the message; until then requests are not traced, or are traced without the tag that the message names";
+    9213 LogServiceInvalid Error "the LogService is not valid" "correct the field in the message; until then no log is sent to its service, or one without the header that the message names";
+    9220 TcpMappingInvalid Error "the TCPMapping is not valid" "correct the field in the message; its connections are closed until then";
     9221 TcpMappingConflict Error "the TCPMapping cannot have its port, host or share" "give it another port or host, or remove what the message names";
-    9222 TcpMappingTls Error "connections of the TCPMapping cannot be decrypted" "create a Host or a TLSContext for its host, with a certificate, in its namespace or in that of Sesame; connections are ended until then";
+    9222 TcpMappingTls Error "connections of the TCPMapping cannot be decrypted" "create a Host or a TLSContext for its host, with a certificate, in its namespace or in that of Sesame; connections are closed until then";
 }
 
 impl Code {

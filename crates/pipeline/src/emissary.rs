@@ -21,11 +21,7 @@ use dialect_emissary::module::{self, ModuleInEffect};
 use engine::{Declared, Derived, Index, Reads, Table};
 use kinds::{
     Object, Typed,
-    emissary::{
-        self, AuthService, ConsulResolver, DevPortal, HasAmbassadorId, Host, KubernetesEndpointResolver,
-        KubernetesServiceResolver, Listener, LogService, Mapping, Module, RateLimitService, TcpMapping, TlsContext,
-        TracingService,
-    },
+    emissary::{self, HasAmbassadorId, Module},
 };
 use model::ObjectRef;
 use std::{marker::PhantomData, sync::Arc};
@@ -168,7 +164,7 @@ impl Derived for Modules {
 }
 
 macro_rules! types {
-    ($($type:ident),* $(,)?) => {
+    ($($type:ty),* $(,)?) => {
         /// Whether there is an object of the API server that is for this instance.
         fn is_own(key: &ObjectRef, reads: &mut Reads<'_>) -> bool {
             $(
@@ -209,19 +205,4 @@ macro_rules! types {
     };
 }
 
-types!(
-    AuthService,
-    ConsulResolver,
-    DevPortal,
-    Host,
-    KubernetesEndpointResolver,
-    KubernetesServiceResolver,
-    Listener,
-    LogService,
-    Mapping,
-    Module,
-    RateLimitService,
-    TcpMapping,
-    TlsContext,
-    TracingService,
-);
+kinds::emissary_types!(types);

@@ -44,8 +44,8 @@ impl ClusterSecrets {
     /// Those of a cluster, if it is there and has any.
     fn of(id: &ClusterId, reads: &mut Reads<'_>) -> Option<Self> {
         let cluster = services::may_have_secrets(id).then(|| services::cluster(id, reads)).flatten()?;
-        let ca = cluster.validation.and_then(|validation| validation.ca.bundle().cloned());
-        let found = Self { ca, certificate: cluster.client_certificate.map(CertificateRef::Secret) };
+        let ca = cluster.overrides.validation.and_then(|validation| validation.ca.bundle().cloned());
+        let found = Self { ca, certificate: cluster.overrides.client_certificate.map(CertificateRef::Secret) };
         (found != Self::default()).then_some(found)
     }
 }

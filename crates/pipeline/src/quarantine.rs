@@ -151,7 +151,7 @@ impl Quarantine {
     }
 
     /// What is withheld for its size although no object can be told: a listener, which all share.
-    pub fn untold(&self) -> Option<String> {
+    pub fn unreported(&self) -> Option<String> {
         let listeners = self.large.values().filter(|large| large.kind == Kind::Listener);
         let listener = listeners.max_by_key(|large| large.part.bytes)?;
         Some(format!("listener {} is withheld: {}", listener.part.target.target.name, listener.text))

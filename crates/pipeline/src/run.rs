@@ -270,8 +270,8 @@ impl Pipeline {
     }
 
     /// What is withheld for its size although there is no object to tell, in words: a listener, which all share.
-    pub fn untold(&self) -> Option<String> {
-        self.quarantine.untold()
+    pub fn unreported(&self) -> Option<String> {
+        self.quarantine.unreported()
     }
 
     /// Works for one slice. While more waits, endpoints and clusters come out, so that a long batch holds up no endpoint;

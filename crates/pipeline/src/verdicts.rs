@@ -85,7 +85,8 @@ impl Derived for Verdicts {
         for (_, part) in parts.iter().filter(|(_, part)| !part.shared.is_empty()) {
             lost::<SelectedRoutes>(object, reads, &mut all);
             if !part.shared.iter().any(|shared| shared_routes::is_selected(shared, reads)) {
-                let why = "no host takes its routes: none that routes may be shared with has its host name or selects its labels";
+                let why =
+                    "no host selects its routes: no host that may share them has its host name or selects its labels";
                 all.push(Verdict::new(Code::SharedRoutesUnused, object.at("spec"), why));
             }
         }

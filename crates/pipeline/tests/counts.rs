@@ -4,20 +4,15 @@
 
 #[path = "counts/emissary.rs"]
 mod emissary;
+#[path = "counts/gateway.rs"]
+mod gateway;
+#[path = "counts/jwt.rs"]
+mod jwt;
 
-use envoy_api::{
-    Message,
-    envoy::{config::core::v3::TypedExtensionConfig, extensions::filters::http::jwt_authn::v3::JwtAuthentication},
-};
-use kinds::kind;
-use model::{FleetId, FleetName, ObjectRef, Timeout, jwt::JwtProviderId};
+use model::Timeout;
 use pipeline::{Pipeline, Settings, settings::Packing};
 use serde_json::json;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use testbed::cases::object;
 use xds::{Kind, Outcome, ResourceOutcome};
 
@@ -290,20 +285,6 @@ fn an_object_of_many_hosts_and_paths_costs_what_it_has_and_not_its_square() {
     assert_eq!(hosts.map(|(_, host)| host.host.routes.len()).sum::<usize>(), 300 * 28);
 }
 
-fn route(number: usize, path: &str) -> kinds::Object {
-    object(&written_route(number, path))
-}
-
-fn written_route(number: usize, path: &str) -> serde_json::Value {
-    json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": { "name": format!("web-{number}") },
-        "spec": {
-            "parentRefs": [{ "name": "web" }], "hostnames": [format!("web-{number}.example.com")],
-            "rules": [{ "matches": [{ "path": { "value": path } }], "backendRefs": [{ "name": "web-0", "port": 80 }] }],
-        },
-    })
-}
-
 fn certificate() -> kinds::Object {
     certificate_in("cert")
 }
@@ -314,236 +295,6 @@ fn certificate_in(name: &str) -> kinds::Object {
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name },
         "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() },
     }))
-}
-
-/// A route as it comes back after its status was written.
-fn told(number: usize, path: &str) -> kinds::Object {
-    let condition = |kind: &str| json!({ "type": kind, "status": "True", "reason": kind, "observedGeneration": 1 });
-    let conditions = json!([condition("Accepted"), condition("ResolvedRefs")]);
-    let parent =
-        json!({ "parentRef": { "name": "web" }, "controllerName": "example.com/any", "conditions": conditions });
-    let mut written = written_route(number, path);
-    written["status"] = json!({ "parents": [parent] });
-    object(&written)
-}
-
-/// A Gateway and many routes: neither a renewed certificate nor a grant wakes them, and a route wakes nothing of the Gateway but
-/// the count in its status. What we write on a route ourselves wakes nobody.
-#[test]
-fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
-    const ROUTES: usize = 10_000;
-    /// How many rows one of them costs.
-    const A_HANDFUL: u64 = 40;
-    let class = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
-        "spec": { "controllerName": dialect_gateway::CONTROLLER },
-    });
-    let tls = json!({ "certificateRefs": [{ "name": "cert" }] });
-    let gateway = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
-        "spec": { "gatewayClassName": "sesame", "listeners": [
-            { "name": "http", "protocol": "HTTP", "port": 80 },
-            { "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "*.example.com", "tls": tls },
-        ] },
-    });
-    let grant = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "ReferenceGrant", "metadata": { "name": "any" },
-        "spec": {
-            "from": [{ "group": dialect_gateway::GROUP, "kind": "Gateway", "namespace": "other" }],
-            "to": [{ "group": "", "kind": "Secret" }],
-        },
-    });
-    for packing in [Packing::Plain, Packing::Scoped] {
-        let objects = [object(&class), object(&gateway), service(0), certificate()];
-        let mut bed = Bed::of(packing, objects.into_iter().chain((0..ROUTES).map(|number| route(number, "/"))));
-        let facts = bed.first.facts.iter().filter(|(object, _)| object.kind == kinds::kind::HTTP_ROUTE);
-        let facts: BTreeSet<_> = facts.map(|(_, facts)| facts.as_ref().map(Arc::as_ptr)).collect();
-        assert_eq!(facts.len(), 1, "what all routes say is kept once");
-        let (output, computed) = bed.put(told(7, "/"));
-        assert_eq!(computed, BTreeMap::from([("httproutes", 1)]), "the status of a route");
-        assert!(output.facts.is_empty() && output.object_resources.is_empty() && output.verdicts.is_empty());
-        let (output, computed) = bed.put(certificate());
-        let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
-        assert_eq!((of(&computed, "translations"), of(&computed, "listeners of gateways")), (1, 0), "{computed:?}");
-        assert_eq!(output.xds.upserts.len(), 1, "the certificate alone is sent: {computed:?}");
-        let (output, computed) = bed.put(object(&grant));
-        assert_eq!((of(&computed, "translations"), output.xds.upserts.len()), (0, 0), "{computed:?}");
-        let (_, computed) = bed.put(route(7, "/other"));
-        assert_eq!((of(&computed, "translations"), of(&computed, "listeners of gateways")), (1, 0), "{computed:?}");
-        assert_eq!(of(&computed, "status facts"), 1, "the Gateway counts what it counted: {computed:?}");
-        assert!(computed.values().sum::<u64>() <= A_HANDFUL, "an edit: {computed:?}");
-        let (output, computed) = bed.put(route(ROUTES, "/"));
-        assert_eq!((of(&computed, "translations"), of(&computed, "status facts")), (1, 2), "{computed:?}");
-        assert!(output.facts.iter().any(|(object, _)| object.kind == kinds::kind::GATEWAY), "one more is attached");
-        assert!(computed.values().sum::<u64>() <= A_HANDFUL, "a new one: {computed:?}");
-    }
-}
-
-/// A Gateway with many routes, a ListenerSet of it and TLSRoutes: a route depends on the listeners of its own parent, and none on
-/// the contents of a certificate.
-#[test]
-fn a_listener_set_wakes_its_own_routes_and_a_certificate_no_tls_route() {
-    const ROUTES: usize = 500;
-    let of_api = |kind: &str, name: &str, spec: serde_json::Value| {
-        let metadata = json!({ "name": name });
-        object(
-            &json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec }),
-        )
-    };
-    let class = of_api("GatewayClass", "sesame", json!({ "controllerName": dialect_gateway::CONTROLLER }));
-    let tls = json!({ "mode": "Terminate", "certificateRefs": [{ "name": "cert" }] });
-    let listeners = json!([
-        { "name": "http", "protocol": "HTTP", "port": 80 },
-        { "name": "tls", "protocol": "TLS", "port": 8443, "hostname": "*.example.com", "tls": tls },
-    ]);
-    let allowed = json!({ "namespaces": { "from": "Same" } });
-    let spec = json!({ "gatewayClassName": "sesame", "listeners": listeners, "allowedListeners": allowed });
-    let set = |port: u16| {
-        let listeners = json!([{ "name": "more", "protocol": "HTTP", "port": port }]);
-        of_api("ListenerSet", "more", json!({ "parentRef": { "name": "web" }, "listeners": listeners }))
-    };
-    let backend = json!([{ "backendRefs": [{ "name": "web-0", "port": 80 }] }]);
-    let of_set = json!({ "parentRefs": [{ "kind": "ListenerSet", "name": "more" }], "rules": backend });
-    let tls_route = |number: usize| {
-        let hostnames = json!([format!("tls-{number}.example.com")]);
-        let spec = json!({ "parentRefs": [{ "name": "web" }], "hostnames": hostnames, "rules": backend });
-        of_api("TLSRoute", &format!("tls-{number}"), spec)
-    };
-    let objects = [class, of_api("Gateway", "web", spec), set(81), service(0), certificate()];
-    let objects = objects.into_iter().chain([of_api("HTTPRoute", "of-set", of_set)]);
-    let objects = objects.chain((0..ROUTES).map(|number| route(number, "/"))).chain((0..ROUTES).map(tls_route));
-    let mut bed = Bed::of(Packing::Scoped, objects);
-    let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
-    let (_, computed) = bed.put(set(82));
-    assert_eq!(of(&computed, "translations"), 3, "the Gateway, the set and the route of the set: {computed:?}");
-    let (output, computed) = bed.put(certificate());
-    assert_eq!((of(&computed, "translations"), output.xds.upserts.len()), (1, 1), "the Gateway: {computed:?}");
-}
-
-fn tls_policy(number: usize, created: usize, hostname: &str) -> kinds::Object {
-    let meta = json!({ "name": format!("p{number}"), "creationTimestamp": format!("20{created:02}-01-01T00:00:00Z") });
-    object(&json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "BackendTLSPolicy", "metadata": meta,
-        "spec": {
-            "targetRefs": [{ "group": "", "kind": "Service", "name": "web-0" }],
-            "validation": { "hostname": hostname, "wellKnownCACertificates": "System" },
-        },
-    }))
-}
-
-/// Many policies for one Service: one that is not in effect wakes neither the routes of the Service nor the other policies.
-#[test]
-fn a_tls_policy_that_is_not_in_effect_wakes_nobody() {
-    const POLICIES: usize = 500;
-    let class = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
-        "spec": { "controllerName": dialect_gateway::CONTROLLER },
-    });
-    let gateway = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
-        "spec": { "gatewayClassName": "sesame", "listeners": [{ "name": "http", "protocol": "HTTP", "port": 80 }] },
-    });
-    let objects = [object(&class), object(&gateway), service(0), tls_policy(0, 10, "first.example.com")];
-    let objects = objects.into_iter().chain((1..POLICIES).map(|number| tls_policy(number, 20, "other.example.com")));
-    let mut bed = Bed::of(Packing::Scoped, objects.chain((0..100).map(|number| route(number, "/"))));
-    let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
-    let (output, computed) = bed.put(tls_policy(7, 20, "changed.example.com"));
-    assert_eq!((of(&computed, "translations"), of(&computed, "TLS policies in effect")), (1, 1), "{computed:?}");
-    assert_eq!(output.xds.upserts.len(), 0, "{computed:?}");
-    // The one in effect wakes its routes; the others are told nothing new.
-    let (_, computed) = bed.put(tls_policy(0, 10, "changed.example.com"));
-    assert_eq!(of(&computed, "translations"), 101, "{computed:?}");
-}
-
-fn with_tokens(number: usize, audience: &str) -> kinds::Object {
-    with_tokens_and_certificate(number, audience, "cert")
-}
-
-fn with_tokens_and_certificate(number: usize, audience: &str, secret: &str) -> kinds::Object {
-    let uri = format!("https://keys.example.com/{number}");
-    let provider = json!({ "name": "a", "default": true, "audiences": [audience], "remoteJWKS": { "uri": uri } });
-    let fqdn = format!("web-{number}.example.com");
-    object(&json!({
-        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": format!("web-{number}") },
-        "spec": {
-            "virtualhost": { "fqdn": fqdn, "tls": { "secretName": secret }, "jwtProviders": [provider] },
-            "routes": [{ "services": [{ "name": "web-0", "port": 80 }] }],
-        },
-    }))
-}
-
-/// A thousand hosts with a provider of tokens each and one certificate: an edit of one, or a key that it rotates, is one resource with
-/// a quarter of all providers, and no host.
-#[test]
-fn an_edit_of_one_provider_of_tokens_among_a_thousand_is_one_resource() {
-    const HOSTS: usize = 1_000;
-    for packing in [Packing::Plain, Packing::Scoped] {
-        let objects = (0..HOSTS).map(|number| with_tokens(number, "shop")).chain([service(0), certificate()]);
-        let mut bed = Bed::of(packing, objects);
-        let sources: BTreeMap<String, _> =
-            bed.pipeline.jwks_refs().into_iter().map(|(source, _)| (source.uri.to_string(), source)).collect();
-        assert_eq!(sources.len(), HOSTS);
-        let keys = |key: &str| {
-            let keys = model::jwt::Jwks::new([Arc::from(key)]);
-            Some(model::jwt::JwksState { keys, failure: None })
-        };
-        for source in sources.values() {
-            bed.pipeline.set_jwks(source, keys(r#"{"k":"AQAB","kty":"oct"}"#));
-        }
-        let (output, _) = bed.settle();
-        let mut sizes: Vec<usize> = output.xds.upserts.iter().map(|resource| resource.body.len()).collect();
-        sizes.sort_unstable();
-        assert_eq!(sizes.len(), 4, "the slots of the chain, and no host");
-        assert!(sizes[3] < 2 * sizes[0], "the providers are spread evenly: {sizes:?}");
-        let one = |output: &pipeline::Output, computed: &BTreeMap<&'static str, u64>| {
-            let sent: Vec<String> = output.xds.upserts.iter().map(|it| format!("{} {}", it.kind, it.name)).collect();
-            assert!(
-                sent.len() == 1
-                    && sent[0].starts_with("ecds slot/chain:ingress_https/")
-                    && sent[0].contains("/jwt_authn-"),
-                "{sent:?}"
-            );
-            assert!(output.xds.removes.is_empty());
-            assert!(computed.values().sum::<u64>() <= 20, "{computed:?}");
-        };
-        let (output, computed) = bed.put(with_tokens(471, "other"));
-        one(&output, &computed);
-        bed.pipeline.set_jwks(&sources["https://keys.example.com/471"], keys(r#"{"k":"AQAC","kty":"oct"}"#));
-        let (output, computed) = bed.settle();
-        one(&output, &computed);
-        // The keys that it has already are no news.
-        bed.pipeline.set_jwks(&sources["https://keys.example.com/471"], keys(r#"{"k":"AQAC","kty":"oct"}"#));
-        let (output, computed) = bed.settle();
-        assert!(output.xds.upserts.is_empty() && computed.values().sum::<u64>() <= 1, "{computed:?}");
-    }
-}
-
-/// Envoy reads a slot once for each filter chain that has it, so a chain has the providers of its own hosts and no others.
-#[test]
-fn an_edit_of_one_provider_among_a_thousand_on_twenty_chains_is_one_resource_of_its_chain() {
-    const HOSTS: usize = 1_000;
-    const CHAINS: usize = 20;
-    let secret = |number: usize| format!("cert-{}", number % CHAINS);
-    for packing in [Packing::Plain, Packing::Scoped] {
-        let hosts = (0..HOSTS).map(|number| with_tokens_and_certificate(number, "shop", &secret(number)));
-        let secrets = (0..CHAINS).map(|number| certificate_in(&secret(number)));
-        let mut bed = Bed::of(packing, hosts.chain(secrets).chain([service(0)]));
-        let (output, computed) = bed.put(with_tokens_and_certificate(471, "other", &secret(471)));
-        let [slot] = &output.xds.upserts[..] else { panic!("{:?}", output.xds.upserts) };
-        assert!(slot.kind == Kind::Extension && slot.name.contains("/cert-11/"), "{}", slot.name);
-        assert!(output.xds.removes.is_empty() && computed.values().sum::<u64>() <= 20, "{computed:?}");
-        let slot = TypedExtensionConfig::decode(slot.body.clone()).unwrap();
-        let slot = JwtAuthentication::decode(slot.typed_config.unwrap().value).unwrap();
-        let of_chain: BTreeSet<String> = (11..HOSTS)
-            .step_by(CHAINS)
-            .map(|number| {
-                let object = ObjectRef::new(kind::CONTOUR_HTTP_PROXY, "default", format!("web-{number}"));
-                envoy::name::jwt_requirement(&JwtProviderId { object, name: "a".into() })
-            })
-            .collect();
-        let held: BTreeSet<String> = slot.providers.into_keys().collect();
-        assert!(held.is_subset(&of_chain) && (1..HOSTS / CHAINS).contains(&held.len()), "{held:?}");
-    }
 }
 
 /// A host that asks the authorization server of an ExtensionService.
@@ -604,50 +355,5 @@ fn a_changed_timeout_publishes_what_differs_among_ten_thousand() {
         let (sent, _) = published(&settings);
         assert!(sent.len() == MANY && sent.iter().all(|(kind, _)| *kind == Kind::Cluster), "{}", sent.len());
         assert_eq!(published(&settings).0, [], "nothing has changed");
-    }
-}
-
-/// 500 Gateways with proxies and routes of their own: an edit of one of them computes a handful of rows and reaches its own proxies.
-#[test]
-fn an_edit_of_one_gateway_among_five_hundred_reaches_its_own_fleet() {
-    const GATEWAYS: usize = 500;
-    let of_api = |kind: &str, name: String, spec: serde_json::Value| {
-        let meta = json!({ "name": name, "uid": format!("uid-{name}") });
-        object(&json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": meta, "spec": spec }))
-    };
-    let gateway = |number: usize, port: u16| {
-        let listeners = json!([{ "name": "http", "protocol": "HTTP", "port": port }]);
-        of_api("Gateway", format!("g{number}"), json!({ "gatewayClassName": "sesame", "listeners": listeners }))
-    };
-    let route = |number: usize, path: &str| {
-        let rule =
-            json!({ "matches": [{ "path": { "value": path } }], "backendRefs": [{ "name": "web-0", "port": 80 }] });
-        let parents = json!([{ "name": format!("g{number}") }]);
-        of_api("HTTPRoute", format!("r{number}"), json!({ "parentRefs": parents, "rules": [rule] }))
-    };
-    let mut settings = Settings::default();
-    settings.gateway.own_fleets = true;
-    let mut pipeline = Pipeline::new(&settings);
-    let class = of_api("GatewayClass", "sesame".to_owned(), json!({ "controllerName": dialect_gateway::CONTROLLER }));
-    let objects = (0..GATEWAYS).flat_map(|number| [gateway(number, 80), route(number, "/")]);
-    for object in [class, service(0), slice(0, "192.0.2.1")].into_iter().chain(objects) {
-        pipeline.put(&object.key(), Some(object));
-    }
-    pipeline.settle();
-    let fleets = pipeline.gateway_fleets();
-    assert_eq!(fleets.len(), GATEWAYS);
-    for (_, fleet) in fleets {
-        let id = FleetId::Named(fleet.unwrap().name.clone().into());
-        pipeline.set_fleet(&id, Some(pipeline::FleetSettings::default()));
-    }
-    pipeline.settle();
-    let own = FleetId::Named(FleetName::new("default", "g7").into());
-    for (object, what) in [(route(7, "/other"), "its route"), (gateway(7, 81), "its listener")] {
-        pipeline.put(&object.key(), Some(object));
-        let output = pipeline.settle();
-        assert_eq!(output.fleets.keys().collect::<Vec<_>>(), [&own], "{what}");
-        assert!(output.xds.upserts.is_empty() && output.xds.removes.is_empty(), "{what}: the shared fleet has no part");
-        let computed = pipeline.engine().last_batch().computed;
-        assert!(computed <= 60, "{what}: {computed} rows");
     }
 }

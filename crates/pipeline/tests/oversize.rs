@@ -144,7 +144,7 @@ fn a_listener_that_is_too_large_is_nobodys_and_said_to_the_operator() {
     let objects = || [web(), paths("a", 1)];
     let mut bed = Loop::new(Packing::Scoped, bytes(Kind::Listener, objects()) - 1);
     bed.put(objects());
-    let why = bed.pipeline.untold().unwrap();
+    let why = bed.pipeline.unreported().unwrap();
     assert!(why.starts_with("listener ingress_http is withheld: it has "), "{why}");
 }
 

@@ -6,7 +6,7 @@ use crate::{Rejection, View};
 use kinds::kind;
 use model::{
     Cluster, Code, EndpointsId, ObjectRef, Timeout, Verdict,
-    cluster::{CircuitBreakers, Discovery, Extension, LoadBalancing, Protocol, Validation},
+    cluster::{CircuitBreakers, ClusterOverrides, Discovery, Extension, LoadBalancing, Protocol, Validation},
 };
 
 /// What is known about an extension.
@@ -50,10 +50,13 @@ impl ExtensionService {
             protocol: self.protocol,
             server_name: self.server_name(),
             breakers: self.breakers,
-            idle: self.idle,
-            balance: self.balance,
-            validation: self.validation.clone(),
-            client_certificate: self.client_certificate.clone(),
+            overrides: ClusterOverrides {
+                idle: self.idle,
+                balance: self.balance,
+                validation: self.validation.clone(),
+                client_certificate: self.client_certificate.clone(),
+                ..ClusterOverrides::default()
+            },
             ..Cluster::new(self.extension().cluster, Discovery::WeightedEndpoints)
         }
     }

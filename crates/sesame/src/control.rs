@@ -10,9 +10,11 @@
 
 mod background;
 mod fleets;
+mod input;
 mod jwks;
 mod outcomes;
 mod parts;
+mod publish;
 mod reconfiguration;
 mod secrets;
 mod signing;
@@ -22,29 +24,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::{Divergence, Finished, Offloading, Progress};
-use futures::FutureExt;
-use kinds::{Kind, Object, kind};
-use model::{FleetId, FleetName, ObjectRef, Verdict, status::StatusFacts};
+use kinds::{Kind, Object};
+use model::{FleetId, ObjectRef, Verdict, status::StatusFacts};
 use pipeline::{FleetOutput, Output, Pipeline, ServedObject, Settings, xds_fleet};
-use provision::FleetStatus;
 use replicas::{Replicas, Shared};
 use resolve::Rejection;
-use source::outage::{Outage, OutageEvent};
+use source::outage::Outage;
 use source::{Batch, Feed, ObjectLocations, Problem, Subject};
 use tokio::sync::{mpsc, watch};
-use tracing::{debug, error, info, warn};
-use xds::{PublishError, ResourceOutcome, Server};
+use tracing::{debug, error};
+use xds::{PublishError, Server};
 
 use prometheus_client::registry::Registry;
 
-use crate::jwks::{JwksUpdate, Limits, Metrics};
+use crate::jwks::{Limits, Metrics};
 use crate::trace::{Stage, Tracer};
 
 use background::Background;
 pub use fleets::GatewayFleets;
+use input::{Input, arrived};
 pub use jwks::Jwks;
 use outcomes::FleetOutcomes;
 use parts::PartSize;
+use publish::fleets;
 pub use secrets::Secrets;
 use signing::Signer;
 
@@ -78,31 +80,6 @@ pub struct BatchReport<'a> {
     pub took: Duration,
 }
 
-/// What there is to work on.
-enum Input {
-    /// Something of a source.
-    Batch(Batch),
-    /// What proxies of a fleet made of a resource.
-    ResourceOutcome(FleetId, ResourceOutcome),
-    /// What other replicas withhold has changed.
-    Others,
-    /// A certificate begins or ceases to be valid.
-    Time,
-    /// A large row was computed, or its computation was lost.
-    Finished(Option<Finished>),
-    /// How a fleet of a Gateway is doing.
-    Fleet(FleetName, Option<FleetStatus>),
-    /// What is known of servers of JSON Web Key Sets.
-    Jwks(Vec<JwksUpdate>),
-    /// The operator's settings have changed.
-    Settings(Box<Settings>),
-    /// The next part of an edit that reached many hosts.
-    Part,
-}
-
-/// The longest that the time is not looked at while a certificate has one: clocks are set.
-const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
-
 /// For how many slices of work what sources say joins it. Each edit may undo what was done: who edits faster than that is
 /// worked off would keep everybody else from being published.
 const LONGEST_GATHERING: u32 = 10;
@@ -111,20 +88,6 @@ const LONGEST_GATHERING: u32 = 10;
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
-}
-
-/// What sources have said in the middle of a batch: everything, or endpoints only. Those make little work, and none in translations.
-fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
-    if all {
-        return feed.next().now_or_never().flatten();
-    }
-    let changes = feed.take_only(|key| key.kind == kind::ENDPOINT_SLICE);
-    (!changes.is_empty()).then(|| Batch { changes, ..Batch::default() })
-}
-
-/// The fleets for which something came out.
-fn fleets(output: &Output) -> Vec<FleetId> {
-    std::iter::once(FleetId::Shared).chain(output.fleets.keys().cloned()).collect()
 }
 
 /// What sources brought, while a batch is worked on.
@@ -150,7 +113,7 @@ pub struct Control {
     tracing_problem: Option<Rejection>,
     /// Where changed settings come from.
     changed_settings: Option<mpsc::UnboundedReceiver<Settings>>,
-    tells: fn(Kind) -> bool,
+    reports: fn(Kind) -> bool,
     /// Objects of which nothing is told yet, because a Secret that they refer to has not been read: what is said about them
     /// is about what they were before.
     deferred: HashMap<ObjectRef, Option<Object>>,
@@ -200,7 +163,7 @@ impl Control {
             jwks_metrics,
             tracing_problem: None,
             changed_settings: None,
-            tells: |_| false,
+            reports: |_| false,
             deferred: HashMap::new(),
             resolved: 0,
             checks: false,
@@ -244,8 +207,8 @@ impl Control {
     }
 
     /// The same, with news of the objects of some kinds.
-    pub fn reporting(self, tells: fn(Kind) -> bool) -> Self {
-        Self { tells, ..self }
+    pub fn reporting(self, reports: fn(Kind) -> bool) -> Self {
+        Self { reports, ..self }
     }
 
     /// The same, comparing every table with a build from nothing after each batch.
@@ -253,7 +216,7 @@ impl Control {
         Self { checks, ..self }
     }
 
-    /// Works until every source has ended; tells what each batch brought.
+    /// Works until every source has ended; reports what each batch brought.
     ///
     /// # Errors
     /// That the check found a table to be other than a build from nothing.
@@ -312,7 +275,7 @@ impl Control {
                 pipeline: &self.pipeline,
                 is_complete: self.is_complete,
                 published,
-                blocked: self.excess.values().next().map(ToString::to_string).or_else(|| self.pipeline.untold()),
+                blocked: self.excess.values().next().map(ToString::to_string).or_else(|| self.pipeline.unreported()),
                 awaited: self.awaited(),
                 took,
             });
@@ -327,83 +290,6 @@ impl Control {
             }
         }
         Ok(())
-    }
-
-    /// What comes next. While it is waited for, large rows are computed.
-    async fn next(&mut self, feed: &mut Feed) -> Option<Input> {
-        if self.pipeline.backlog() > 0 {
-            return Some(self.next_or_part(feed).await);
-        }
-        if !self.background.is_busy() {
-            return self.wait(feed).await;
-        }
-        self.pipeline.lend();
-        let input = self.wait(feed).await;
-        self.pipeline.take_back();
-        input
-    }
-
-    /// What comes next while parts of an edit wait: one of them after each input, and after each other while there is no input. So
-    /// nobody waits for more than one part, and what waits is worked off however much comes in.
-    async fn next_or_part(&mut self, feed: &mut Feed) -> Input {
-        if std::mem::take(&mut self.is_part_due) {
-            return Input::Part;
-        }
-        let input = if self.background.is_busy() {
-            // Large rows of others have their share, too.
-            self.pipeline.lend();
-            let input = tokio::time::timeout(parts::LENT, self.wait(feed)).await.ok();
-            self.pipeline.take_back();
-            input
-        } else {
-            tokio::task::yield_now().await;
-            self.wait(feed).now_or_never()
-        };
-        self.is_part_due = matches!(input, Some(Some(_)));
-        input.flatten().unwrap_or(Input::Part)
-    }
-
-    async fn wait(&mut self, feed: &mut Feed) -> Option<Input> {
-        let answers = async {
-            match &mut self.secrets {
-                Some(secrets) => secrets.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        let fleets = async {
-            match &mut self.gateway_fleets {
-                Some(fleets) => fleets.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        let changed_settings = async {
-            match &mut self.changed_settings {
-                Some(changes) => reconfiguration::next(changes).await,
-                None => std::future::pending().await,
-            }
-        };
-        let due = self.pipeline.time_due();
-        let time = async {
-            match due {
-                Some(at) => {
-                    let left = Duration::from_secs(u64::try_from(at.saturating_sub(now())).unwrap_or_default());
-                    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
-                }
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = time => Some(Input::Time),
-            batch = feed.next() => batch.map(Input::Batch),
-            batch = answers => batch.map(Input::Batch),
-            (fleet, outcome) = self.outcomes.next() => Some(Input::ResourceOutcome(fleet, outcome)),
-            // The sender lives as long as our handle does.
-            _ = self.others.changed() => Some(Input::Others),
-            finished = self.background.finished() => Some(Input::Finished(finished)),
-            (name, status) = fleets => Some(Input::Fleet(name, status)),
-            news = self.jwks.next() => Some(Input::Jwks(news)),
-            settings = changed_settings => Some(Input::Settings(Box::new(settings))),
-        }
     }
 
     /// What the first build waits for, after everything was listed: the first of what may be thousands.
@@ -500,17 +386,6 @@ impl Control {
         }
     }
 
-    /// Fleets that are gone end: their streams, tables and acks.
-    fn remove_fleets(&mut self) {
-        for fleet in std::mem::take(&mut self.going) {
-            info!(%fleet, "fleet removed");
-            self.server.remove_fleet(&xds_fleet(&fleet));
-            self.outcomes.forget(&fleet);
-            self.excess.remove(&fleet);
-            self.gone.push(fleet);
-        }
-    }
-
     fn take(&mut self, batch: Batch, brought: &mut Brought) {
         self.tracer.took(batch.changes.len(), batch.decoded);
         self.origins.apply(&batch);
@@ -521,7 +396,7 @@ impl Control {
             {
                 continue;
             }
-            if (self.tells)(change.key.kind) {
+            if (self.reports)(change.key.kind) {
                 brought.objects.insert(change.key.clone(), change.object.clone());
             }
             self.pipeline.put(&change.key, change.object);
@@ -543,65 +418,6 @@ impl Control {
             objects.into_iter().partition(|(key, object)| object.is_some() && self.pipeline.is_pending(key));
         self.deferred.extend(deferred);
         told
-    }
-
-    /// Publishes what came out, to each fleet what is its own; says whether anything was.
-    fn publish(&mut self, output: &mut Output) -> bool {
-        let mut published = false;
-        for fleet in fleets(output) {
-            let changes = std::mem::take(match &fleet {
-                FleetId::Shared => &mut output.xds,
-                FleetId::Named(_) => &mut output.fleets.entry(fleet.clone()).or_default().xds,
-            });
-            if changes.upserts.is_empty() && changes.removes.is_empty() {
-                continue;
-            }
-            if self.outcomes.follow(&fleet) {
-                // What other replicas withhold there is looked at anew.
-                self.others.mark_changed();
-            }
-            let publishing = self.tracer.now();
-            let done = self.server.publish(xds::Batch { fleet: xds_fleet(&fleet), changes });
-            self.tracer.done(Stage::Publish, publishing);
-            match done {
-                Ok(_) => {
-                    self.excess.remove(&fleet);
-                    self.tracer.published(&xds_fleet(&fleet));
-                    published = true;
-                }
-                Err(error) => _ = self.excess.insert(fleet, error),
-            }
-        }
-        published
-    }
-
-    /// Brings what is to be published in line with what can be sent: withholds the largest where a type has too much, and
-    /// lets go of what fits again. Says whether there is more to work on.
-    fn fit(&mut self) -> bool {
-        let excess = self
-            .excess
-            .iter()
-            .map(|(fleet, PublishError::TooLarge { kind, bytes, limit })| (fleet.clone(), *kind, *bytes, *limit));
-        let excess: Vec<_> = excess.collect();
-        if excess.is_empty()
-            && let Some(OutageEvent::Ended(stuck)) = self.stuck.worked(Instant::now())
-        {
-            info!(?stuck, "all resources are within the size limit again, except those that are withheld");
-        }
-        let mut any = false;
-        for (fleet, kind, bytes, limit) in &excess {
-            if self.pipeline.shed_in(fleet, *kind, bytes - limit, *limit) {
-                warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
-                any = true;
-            } else if self.stuck.failed(Instant::now()).is_some() {
-                error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies keep their configuration");
-            }
-        }
-        let room = |fleet: &FleetId, kind| match self.excess.contains_key(fleet) {
-            true => 0,
-            false => self.server.room(&xds_fleet(fleet), kind),
-        };
-        any || self.pipeline.readmit_in(room)
     }
 }
 

@@ -64,7 +64,7 @@ impl Drain {
         let begun = Instant::now();
         let deadline = begun + self.timeout;
         sleep(self.drain_delay.min(self.timeout)).await;
-        fail(&self.admin).await.context("failed to fail Envoy's readiness")?;
+        fail(&self.admin).await.context("failed to make Envoy unready")?;
         info!(timeout = ?self.timeout, "Envoy is no longer ready and is draining; waiting for clients to disconnect");
         sleep(self.check_delay.min(deadline.saturating_duration_since(Instant::now()))).await;
         let mut progress = Progress::default();
@@ -86,7 +86,7 @@ impl Drain {
             sleep(self.interval).await;
             // An Envoy that was restarted in between is ready again.
             if let Err(error) = ask(&self.admin, Method::POST, "/healthcheck/fail").await {
-                warn!("failed to fail Envoy's readiness: {error:#}");
+                warn!("failed to make Envoy unready: {error:#}");
             }
         }
     }
@@ -98,7 +98,7 @@ async fn fail(admin: &Path) -> Result<()> {
     for _ in 1..ATTEMPTS {
         match ask(admin, Method::POST, "/healthcheck/fail").await {
             Ok(_) => return Ok(()),
-            Err(error) => warn!("failed to fail Envoy's readiness, retrying: {error:#}"),
+            Err(error) => warn!("failed to make Envoy unready, retrying: {error:#}"),
         }
         sleep(pause).await;
         pause *= 5;

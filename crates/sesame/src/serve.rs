@@ -41,7 +41,7 @@ use status::{Election, Leadership};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use xds::{Security, Server, Tls};
+use xds::{Security, Server, Tls, TlsError, TlsFiles};
 
 use crate::cmd::serve::{Args, read};
 use crate::control::{Control, GatewayFleets, Secrets};
@@ -49,7 +49,7 @@ use crate::problem::Coded;
 use crate::proxy_events;
 use crate::signals;
 use crate::trace::{Exporter, Tracer};
-use certificates::Issuer;
+use certificates::{Issuer, mounted};
 use config::Config;
 use disk_cache::DiskCache;
 use live::{ConfigSource, Live};
@@ -94,7 +94,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     }
     // Certificates and addresses first: an error in them is reported before the API server is contacted.
     let has_tls = plan.security.is_some();
-    let ready_made = if plan.issuing.is_none() { Some(security(&plan)?) } else { None };
+    let ready_made = if plan.issuing.is_none() { security(&plan)? } else { None };
     let prepared = Prepared::new(&plan).await?;
     let xds = pages::bind("--xds-address, --xds-port", plan.xds).await?;
     let (client, connection) = match connected {
@@ -183,8 +183,9 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let disk_cache = disk_cache(&args, &mut registry);
     let issuing = certificates::Metrics::default();
     issuing.register(&mut registry);
-    let (is_there, has_certificates) = watch::channel(plan.issuing.is_none());
+    let (is_there, has_certificates) = watch::channel(ready_made.is_some());
     let (waits_for, certificates_wait) = watch::channel(None);
+    let issued = plan.issuing.is_some();
     let issuer = plan.issuing.clone().map(|how| Issuer {
         issuing: how,
         store: certgen::store::Store::new(client, &args.namespace),
@@ -194,12 +195,12 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         server: server.clone(),
         stats_port: plan.pipeline.stats.port,
         metrics: issuing,
-        is_there,
-        waits_for,
+        is_there: is_there.clone(),
+        waits_for: waits_for.clone(),
     });
     let files = plan.security.clone();
     let accepts_tokens = plan.fleets.is_some();
-    let certificates_ready = plan.issuing.as_ref().map(|_| {
+    let certificates_ready = ready_made.is_none().then(|| {
         let waiting = move || certificates_wait.borrow().clone();
         readiness.task_that_waits("the certificates of the xDS server", waiting)
     });
@@ -241,7 +242,14 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     }
     if let Some(files) = files.clone() {
         let expiry = certificates::expiry::watch(files, live.args.namespace.clone(), reporter.clone());
-        let expiry = once_there(has_certificates.clone()).then(|()| expiry);
+        // Files that are left of another container are replaced; those of another issuer are what they are.
+        let has_certificates = has_certificates.clone();
+        let files_are_own = async move {
+            if issued {
+                once_there(has_certificates).await
+            }
+        };
+        let expiry = files_are_own.then(|()| expiry);
         tasks.spawn("expiry of the certificates of xDS connections", expiry.map(Ok));
     }
     if let Some(exporter) = exporter {
@@ -275,11 +283,18 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         async move {
             let security = match (ready_made, files) {
                 (Some(security), _) => security,
-                (None, files) => {
-                    if stop.run_until_cancelled(once_there(has_certificates)).await.is_none() {
-                        return Ok(());
-                    }
-                    let security = tls(files, accepts_tokens)?;
+                (None, None) => bail!("the xDS server has no certificate files"),
+                (None, Some(files)) => {
+                    let read = || tls(&files, accepts_tokens);
+                    let ready = async {
+                        if issued {
+                            once_there(has_certificates).await;
+                        }
+                        let security = mounted::wait(read, &waits_for).await;
+                        is_there.send_replace(true);
+                        security
+                    };
+                    let Some(security) = stop.run_until_cancelled(ready).await else { return Ok(()) };
                     certificates_ready.into_iter().for_each(|task| task.done());
                     security
                 }
@@ -337,20 +352,22 @@ fn disk_cache(args: &Args, registry: &mut Registry) -> Option<DiskCache> {
     cache
 }
 
-fn security(plan: &Plan) -> Result<Security> {
-    if plan.security.is_none() {
-        warn!(
-            "--insecure: every client that reaches the xDS server gets the private keys of all hosts; use it for development only"
-        );
+/// How connections are secured where the controller issues no certificates; nothing while the certificate is not valid.
+fn security(plan: &Plan) -> Result<Option<Security>> {
+    match &plan.security {
+        Some(files) => mounted::load(|| tls(files, plan.fleets.is_some())),
+        None => {
+            warn!(
+                "--insecure: every client that reaches the xDS server gets the private keys of all hosts; use it for development only"
+            );
+            Ok(Some(Security::Insecure))
+        }
     }
-    tls(plan.security.clone(), plan.fleets.is_some())
 }
 
-/// How connections are secured with these files; not at all without any.
-fn tls(files: Option<xds::TlsFiles>, accepts_tokens: bool) -> Result<Security> {
-    let Some(files) = files else { return Ok(Security::Insecure) };
+/// How connections are secured with these files.
+fn tls(files: &TlsFiles, accepts_tokens: bool) -> Result<Security, TlsError> {
+    let files = files.clone();
     let loaded = if accepts_tokens { Tls::accepting_tokens(files) } else { Tls::load(files) };
-    let tls =
-        loaded.coded(Code::CertificateFiles, || "the certificates of the xDS server cannot be used".to_owned())?;
-    Ok(Security::Tls(Arc::new(tls)))
+    loaded.map(|tls| Security::Tls(Arc::new(tls)))
 }

@@ -33,6 +33,7 @@ use tokio::sync::OnceCell;
 
 use crate::process::Process;
 use crate::report::debug_as_report;
+use crate::start::StartError;
 use crate::state::StateDir;
 
 pub use access::User;
@@ -166,21 +167,9 @@ impl ApiServer {
 /// The API server could not be had or did not do as told.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// A program is not there.
+    /// It did not start, or did not go on.
     #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// There is no private network.
-    #[error(transparent)]
-    Net(#[from] crate::net::Error),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
-    /// A process did not start, or died, or was late.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
-    /// Something did not happen in time.
-    #[error(transparent)]
-    Late(#[from] crate::Late),
+    Start(StartError),
     /// No certificate could be made.
     #[error("cannot make the certificates")]
     Certificate(#[from] rcgen::Error),
@@ -238,3 +227,9 @@ pub enum Error {
     NoUser(String),
 }
 debug_as_report!(Error);
+
+impl<E: Into<StartError>> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Start(error.into())
+    }
+}

@@ -13,7 +13,7 @@ use rustls::ServerConfig;
 
 use crate::certs::{Ca, Leaf};
 use crate::report::debug_as_report;
-use crate::{Client, Command, Net, Process, StateDir};
+use crate::{Client, Command, Net, Process, StartError, StateDir};
 
 /// The ports of a backend.
 const PORTS: [(Kind, u16); 5] =
@@ -25,23 +25,23 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// A backend did not start.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// There is no network to start it on.
+    /// It did not start.
     #[error(transparent)]
-    Net(#[from] crate::net::Error),
+    Start(StartError),
     /// It cannot listen.
     #[error(transparent)]
     Echo(#[from] echo::Error),
     /// It cannot listen.
     #[error("it cannot listen: {0}")]
     Listen(std::io::Error),
-    /// Its process failed.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
-    /// There is no folder for its files.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
 }
 debug_as_report!(Error);
+
+impl<E: Into<StartError>> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Start(error.into())
+    }
+}
 
 /// A backend to be started.
 #[derive(Clone, Debug)]

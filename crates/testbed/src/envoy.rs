@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use crate::process::Process;
 use crate::report::debug_as_report;
+use crate::start::StartError;
 use crate::state::StateDir;
 
 pub use admin::Admin;
@@ -151,21 +152,9 @@ impl std::ops::Deref for Envoy {
 /// The Envoy could not be had or did not do as told.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// The program is not there.
+    /// It did not start, or did not go on.
     #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// There is no private network.
-    #[error(transparent)]
-    Net(#[from] crate::net::Error),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
-    /// It did not start, or died, or was late.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
-    /// Something did not happen in time.
-    #[error(transparent)]
-    Late(#[from] crate::Late),
+    Start(StartError),
     /// The bootstrap is not YAML, or no bootstrap.
     #[error("this is no bootstrap: {0}")]
     Bootstrap(String),
@@ -200,3 +189,9 @@ pub enum Error {
     },
 }
 debug_as_report!(Error);
+
+impl<E: Into<StartError>> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Start(error.into())
+    }
+}

@@ -5,6 +5,7 @@
 
 use crate::process::Command;
 use crate::report::debug_as_report;
+use crate::start::StartError;
 use crate::state::StateDir;
 use serde_json::Value;
 
@@ -35,15 +36,9 @@ pub async fn ask(queries: impl IntoIterator<Item = Value>) -> Result<Vec<Value>,
 /// The client could not be had or run.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// The program is not there.
-    #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
     /// It did not run.
     #[error(transparent)]
-    Process(#[from] crate::process::Error),
+    Start(StartError),
     /// It wrote no results.
     #[error("the results of the test client of Emissary, which says: {log}")]
     Results {
@@ -57,3 +52,9 @@ pub enum Error {
     Json(#[source] serde_json::Error),
 }
 debug_as_report!(Error);
+
+impl<E: Into<StartError>> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Start(error.into())
+    }
+}

@@ -7,7 +7,7 @@
 use crate::certs::Ca;
 use crate::net::Net;
 use crate::process::{Command, Process};
-use crate::report::debug_as_report;
+use crate::start::StartError;
 use crate::state::StateDir;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,16 +27,16 @@ pub struct KatServer {
 
 impl KatServer {
     /// Starts it as an authorization server, and waits until it takes connections.
-    pub async fn start() -> Result<KatServer, Error> {
+    pub async fn start() -> Result<KatServer, StartError> {
         Self::run(AUTHORIZATION, &[]).await
     }
 
     /// Starts it as a server of `echo.EchoService`, and waits until it takes connections.
-    pub async fn echo() -> Result<KatServer, Error> {
+    pub async fn echo() -> Result<KatServer, StartError> {
         Self::run(ECHO, &["--echo"]).await
     }
 
-    async fn run([port, secure_port]: [u16; 2], flags: &[&str]) -> Result<KatServer, Error> {
+    async fn run([port, secure_port]: [u16; 2], flags: &[&str]) -> Result<KatServer, StartError> {
         let (state, ip) = (StateDir::new("kat-server")?, Net::here()?.address());
         let leaf = Ca::new("kat-server").leaf("kat-server").make();
         let certificate = state.write("server.crt", leaf.chain_pem())?;
@@ -57,24 +57,3 @@ impl KatServer {
         self.address
     }
 }
-
-/// It could not be had or did not start.
-#[derive(thiserror::Error)]
-pub enum Error {
-    /// The program is not there.
-    #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// There is no private network.
-    #[error(transparent)]
-    Net(#[from] crate::net::Error),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
-    /// It did not start, or died.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
-    /// It does not take connections.
-    #[error(transparent)]
-    Late(#[from] crate::Late),
-}
-debug_as_report!(Error);

@@ -4,7 +4,7 @@
 
 use crate::net::Net;
 use crate::process::{Command, Process};
-use crate::report::debug_as_report;
+use crate::start::StartError;
 use crate::state::StateDir;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub struct Span {
 
 impl OtelCollector {
     /// Starts it, and waits until it listens.
-    pub async fn start() -> Result<OtelCollector, Error> {
+    pub async fn start() -> Result<OtelCollector, StartError> {
         let net = Net::here()?;
         let state = StateDir::new("otel-collector")?;
         let address = net.socket(GRPC);
@@ -66,8 +66,9 @@ impl OtelCollector {
     }
 
     /// The spans that it has got. A line that is being written is read the next time.
-    pub fn spans(&self) -> Result<Vec<Span>, Error> {
-        let text = std::fs::read_to_string(self.state.path().join(FILE)).map_err(Error::Read)?;
+    pub fn spans(&self) -> Result<Vec<Span>, StartError> {
+        let path = self.state.path().join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|source| StartError::File { path, source })?;
         let batches = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         Ok(batches.flat_map(|batch| items(&batch["resourceSpans"]).flat_map(of_resource).collect::<Vec<_>>()).collect())
     }
@@ -105,24 +106,3 @@ fn attributes(of: &Value) -> BTreeMap<String, String> {
     };
     items(&of["attributes"]).filter_map(pair).collect()
 }
-
-/// The collector could not be had, did not start, or wrote nothing.
-#[derive(thiserror::Error)]
-pub enum Error {
-    /// The program is not there.
-    #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// There is no private network.
-    #[error(transparent)]
-    Net(#[from] crate::net::Error),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
-    /// Its file could not be read.
-    #[error("the file of the collector")]
-    Read(#[source] std::io::Error),
-    /// The program did not start, or died, or was late.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
-}
-debug_as_report!(Error);

@@ -7,7 +7,7 @@
 
 use crate::net::Net;
 use crate::process::{Command, Process};
-use crate::report::debug_as_report;
+use crate::start::StartError;
 use crate::state::StateDir;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,10 +28,11 @@ pub struct RateLimitService {
 
 impl RateLimitService {
     /// Starts Redis and the service, and waits until it answers.
-    pub async fn start(config: &str) -> Result<RateLimitService, Error> {
+    pub async fn start(config: &str) -> Result<RateLimitService, StartError> {
         let net = Net::here()?;
         let state = StateDir::new("rate-limit-service")?;
-        std::fs::create_dir(state.path().join("config")).map_err(Error::Config)?;
+        let path = state.path().join("config");
+        std::fs::create_dir(&path).map_err(|source| StartError::File { path, source })?;
         state.write("config/limits.yaml", config)?;
         let redis_address = net.socket(6379);
         let redis = Command::new(parts::program("redis-server")?)
@@ -50,7 +51,7 @@ impl RateLimitService {
     }
 
     /// Stops the service, not its Redis.
-    pub async fn stop(&mut self) -> Result<(), Error> {
+    pub async fn stop(&mut self) -> Result<(), StartError> {
         if let Some(service) = self.service.take() {
             service.stop(GRACE).await?;
         }
@@ -58,7 +59,7 @@ impl RateLimitService {
     }
 
     /// Starts the service again, with what was counted before.
-    pub async fn resume(&mut self) -> Result<(), Error> {
+    pub async fn resume(&mut self) -> Result<(), StartError> {
         let host = self.address.ip().to_string();
         let [http, debug] = [8080, 6070].map(|port| SocketAddr::new(self.address.ip(), port));
         let service = Command::new(parts::program("ratelimit")?)
@@ -86,24 +87,3 @@ impl RateLimitService {
         &self.redis
     }
 }
-
-/// The service could not be had or did not start.
-#[derive(thiserror::Error)]
-pub enum Error {
-    /// A program is not there.
-    #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// There is no private network.
-    #[error(transparent)]
-    Net(#[from] crate::net::Error),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
-    /// Its configuration could not be written.
-    #[error("the configuration of the rate limit service")]
-    Config(#[source] std::io::Error),
-    /// A program did not start, or died, or was late.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
-}
-debug_as_report!(Error);

@@ -74,6 +74,14 @@ pub enum TlsError {
     Authority(PathBuf, #[source] VerifierBuilderError),
 }
 
+impl TlsError {
+    /// Whether it is only the time that keeps the certificate from being used: it has expired, or is not valid yet. Its issuer replaces
+    /// it, or it becomes valid; any other error is one of whoever wrote the files.
+    pub fn is_about_time(&self) -> bool {
+        matches!(self, TlsError::Expired(..) | TlsError::NotYetValid(..))
+    }
+}
+
 impl PemFiles {
     /// All paths.
     pub fn paths(&self) -> Vec<PathBuf> {

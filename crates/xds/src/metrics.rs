@@ -115,7 +115,7 @@ impl Metrics {
         );
         registry.register(
             "certificates_refused",
-            "1 while the certificate files of the xDS server cannot be used and the last good ones are, else 0",
+            "1 while the certificate files of the xDS server cannot be used and the last valid ones are used instead, else 0",
             self.certificates_refused.clone(),
         );
         registry.register("streams", "Open xDS streams", self.streams.clone());

@@ -277,7 +277,7 @@ impl Server {
         self.0.runtime(fleet).watch()
     }
 
-    /// The books of all fleets.
+    /// The acks of all fleets.
     pub fn all_acks(&self) -> Vec<(Fleet, FleetAcks)> {
         self.0.runtimes().into_iter().map(|runtime| (runtime.fleet.clone(), FleetAcks(runtime))).collect()
     }

@@ -245,7 +245,7 @@ fn stack(object: &emissary::Listener, problems: &mut Problems<'_>) -> Option<Sta
         // QUIC has TLS in it, wherever it is written, and no preamble.
         [Tls, Http, Udp] => Some(Stack { is_http: true, is_tls: true, is_quic: true, ..Stack::default() }),
         [.., Udp] => {
-            let why = "UDP is for HTTP/3 alone, which has TLS: write `TLS, HTTP, UDP`";
+            let why = "UDP is only for HTTP/3, which requires TLS: write `TLS, HTTP, UDP`";
             problems.refuse(Problem::new(Code::EmissaryListener, field, why));
             None
         }
@@ -330,7 +330,7 @@ pub fn translate(object: &emissary::Listener, view: &mut impl EmissaryView, sett
         }
         if !bound.is_http && !view.tcp_plan().ports.contains_key(&bound.port) {
             let why = format!(
-                "No matching Hosts/TCPMappings found, disabling! No TCPMapping has port {}, so its connections are ended",
+                "No matching Hosts/TCPMappings found, disabling! No TCPMapping has port {}, so its connections are closed",
                 bound.port
             );
             problems.add(Problem::new(Code::EmissaryListenerUnused, "port", why));

@@ -238,7 +238,7 @@ fn context(
     let lowest = version(written.lowest, &at("min_tls_version"), problems);
     let highest = version(written.highest, &at("max_tls_version"), problems);
     if let Some(old) = lowest.filter(|lowest| *lowest < TlsVersion::V1_2) {
-        let why = format!("TLS {old} is spoken");
+        let why = format!("TLS {old} is accepted");
         problems.add(Problem::new(Code::EmissaryOldTls, &at("min_tls_version"), why));
     }
     let versions = within(lowest, highest, settings.tls);
@@ -304,7 +304,7 @@ fn parameters(written: &Written<'_>, at: &impl Fn(&str) -> String, problems: &mu
         for name in names {
             let name = name.trim();
             if !words.contains(&name) {
-                let why = format!("`{}` is not known; one of {}", name.escape_debug(), words.join(", "));
+                let why = format!("`{}` is unknown; must be one of {}", name.escape_debug(), words.join(", "));
                 problems.refuse(Problem::new(Code::EmissaryTls, &at(field), why));
                 break;
             }

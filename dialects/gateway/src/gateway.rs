@@ -114,7 +114,7 @@ pub fn translate(gateway: &Gateway, view: &mut impl GatewayView, settings: &Sett
         verdicts.push(Verdict::new(Code::GatewayAddress, subject.at(field.as_str()), why.as_str()));
     }
     for field in clients::fallbacks(gateway) {
-        let why = "clients without a valid certificate are let in, and backends are not told";
+        let why = "clients without a valid certificate are accepted, and backends cannot tell them apart";
         verdicts.push(Verdict::new(Code::GatewayInsecureClients, subject.at(field), why));
     }
     let certificate = backend_certificate::of(gateway, view);
@@ -223,7 +223,7 @@ fn conditions_of(
     };
     let mut all = vec![is_accepted, resolved];
     if !clients::fallbacks(gateway).is_empty() {
-        let why = "Clients without a valid certificate are let in: spec.tls.frontend allows an insecure fallback.";
+        let why = "Clients without a valid certificate are accepted: spec.tls.frontend allows an insecure fallback.";
         all.push(conditions::new(INSECURE_FRONTEND, Truth::True, "ConfigurationChanged", why));
     }
     if refusal.is_some() || usable == 0 {

@@ -5,7 +5,7 @@
 mod client_certificates;
 mod conflicts;
 mod status;
-mod world;
+pub mod world;
 
 use crate::{PortShift, Protocol};
 use kinds::kind;

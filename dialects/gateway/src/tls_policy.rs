@@ -87,7 +87,7 @@ pub fn of_port(view: &mut impl GatewayView, service: &Service, port: &str) -> Re
         return match target::misplaced(&policies, service) {
             None => Ok(None),
             Some((name, policy)) => {
-                let why = format!("the Service has no port named {name}, and the policy may be for this one");
+                let why = format!("the Service has no port named {name}, and the policy may be meant for this one");
                 Err(no(Code::GatewayTlsPolicyTarget, policy, &why))
             }
         };

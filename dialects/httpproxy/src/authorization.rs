@@ -290,7 +290,7 @@ fn merge(into: &mut AuthContext, words: &TextMap, over_http: bool, field: &Field
         into.insert(key.into(), value?.clone());
     }
     if over_http && !into.is_empty() {
-        let why = "only gRPC servers are told a context";
+        let why = "the context is sent only to gRPC servers";
         return Err(Rejection::new(Code::ProxyAuthContextForHttp, field.clone(), why));
     }
     let bytes: usize = into.iter().map(|(key, value)| key.len() + value.len()).sum();

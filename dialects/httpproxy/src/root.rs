@@ -57,7 +57,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     let refused = work.look_at_foreign(object, root);
     let whole = secured.is_ok() && nos.is_empty() && !refused;
     nos.into_iter().for_each(|no| work.report(root, no));
-    let doors = match secured {
+    let exposure = match secured {
         Err(()) => TlsExposure { tls: true, ..TlsExposure::default() },
         Ok(None) => {
             if !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
@@ -66,7 +66,7 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
             }
             TlsExposure::default()
         }
-        Ok(Some(secured)) => doors(work, object, root, secured, whole),
+        Ok(Some(secured)) => tls_exposure(work, object, root, secured, whole),
     };
     let made = if whole {
         include::routes(work, object)
@@ -74,11 +74,11 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
         report_routes(work, object, root);
         vec![unavailable(root)]
     };
-    if whole && doors.requires_client_certificate() {
+    if whole && exposure.requires_client_certificate() {
         client_validation::report_plaintext(work, &made);
     }
     let jwt_providers = if whole { jwt_providers } else { Vec::new() };
-    Pieces { jwt_providers, ..place(work, object, root, &host, doors, made) }
+    Pieces { jwt_providers, ..place(work, object, root, &host, exposure, made) }
 }
 
 /// Tells what is wrong with the routes of a root whose host is not served, so that all of it is known at once. Objects that it
@@ -113,7 +113,7 @@ impl TlsExposure {
     }
 }
 
-fn doors(
+fn tls_exposure(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &HttpProxy,
     root: &ObjectRef,
@@ -264,7 +264,7 @@ fn place<V>(
     object: &HttpProxy,
     root: &ObjectRef,
     host: &Host,
-    doors: TlsExposure,
+    exposure: TlsExposure,
     made: Vec<RouteDraft>,
 ) -> Pieces {
     let precedence = |index: usize, implied: bool| {
@@ -273,8 +273,8 @@ fn place<V>(
         let index = u32::MAX - u32::try_from(index).unwrap_or(u32::MAX);
         Precedence { implied, ..Precedence::by_age(DIALECT, age(object), namespace, name, index) }
     };
-    let is_closed = doors.requires_client_certificate();
-    let TlsExposure { tls, mode, fallback } = doors;
+    let is_closed = exposure.requires_client_certificate();
+    let TlsExposure { tls, mode, fallback } = exposure;
     let mut secure = Vec::new();
     if tls && !matches!(mode, Some(TlsMode::Tcp(_))) {
         secure.push(ListenerId::https());

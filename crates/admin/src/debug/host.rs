@@ -1,4 +1,4 @@
-//! `/debug/host?name=…`: who serves a host, what became of it, who else asked for it, which proxies have it.
+//! `/debug/host?name=…`: the objects that serve a host, verdicts on them and on others that name it, the proxies that have it.
 //! `/debug/object?kind=…&namespace=…&name=…`: the same from the side of an object.
 
 use super::{
@@ -56,7 +56,7 @@ pub(super) async fn host(State(views): State<Arc<Views>>, uri: Uri, headers: Hea
         let fleets = views.server.all_acks();
         let covering = served::find(&fleets, |domain| covers(domain, &name), |_| true);
         let served = most_specific(covering);
-        let owners: BTreeSet<&str> = served.iter().flat_map(|site| &site.owners).map(String::as_str).collect();
+        let owners: BTreeSet<&str> = served.iter().flat_map(|site| &*site.owners).map(String::as_str).collect();
         let all = views.board.0.verdicts.load_full();
         let is_owner = |object: &ObjectRef| owners.contains(&*object.to_string());
         let of_owners = all.iter().filter(|(object, _)| is_owner(object)).flat_map(|(_, verdicts)| verdicts.iter());
@@ -110,7 +110,7 @@ async fn search<P: Serialize + Send + 'static>(
 }
 
 fn missing(example: &str) -> Response {
-    (StatusCode::BAD_REQUEST, format!("say which: {example}\n")).into_response()
+    (StatusCode::BAD_REQUEST, format!("query parameters are missing; an example: {example}\n")).into_response()
 }
 
 fn shown<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Vec<View> {

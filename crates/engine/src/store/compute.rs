@@ -188,7 +188,7 @@ impl<T: Table> Store<T> {
         None
     }
 
-    /// What a row is computed from, by computing it once more: the books have only positions.
+    /// What a row is computed from, by computing it once more: the records have only positions.
     pub(crate) fn reads_of(&self, key: &T::Key, earlier: &Tables, positions: &TablePositions) -> Vec<Read> {
         let Some(rule) = self.rule.as_ref().filter(|_| self.rows.find(key).is_some()) else { return Vec::new() };
         let mut reads = Reads::listing(earlier, positions, Reader { name: T::NAME, lane: self.lane });

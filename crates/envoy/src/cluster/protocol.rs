@@ -39,9 +39,11 @@ const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /// The HTTP options; HTTP/1.1 with nothing said about its connections needs none.
 pub fn options(cluster: &model::Cluster, settings: &ClusterSettings) -> BTreeMap<String, Any> {
-    let (idle_timeout, max_requests) = (timeout(cluster.idle), settings.max_requests);
-    let max_connection_duration = cluster.max_connection.map(Into::into);
-    let is_plain = cluster.idle == Timeout::Default && max_requests.is_none() && cluster.max_connection.is_none();
+    let (idle_timeout, max_requests) = (timeout(cluster.overrides.idle), settings.max_requests);
+    let max_connection_duration = cluster.overrides.max_connection.map(Into::into);
+    let is_plain = cluster.overrides.idle == Timeout::Default
+        && max_requests.is_none()
+        && cluster.overrides.max_connection.is_none();
     if !cluster.protocol.is_h2() && is_plain {
         return BTreeMap::new();
     }
@@ -71,16 +73,21 @@ pub fn transport_socket(cluster: &model::Cluster, settings: &ClusterSettings) ->
     if !cluster.protocol.is_tls() {
         return None;
     }
-    let versions = cluster.tls_versions.unwrap_or(settings.tls);
+    let versions = cluster.overrides.tls_versions.unwrap_or(settings.tls);
     let usual = tls_parameters::Usual { ciphers: &settings.ciphers, curves: &settings.curves };
     let alpn = if cluster.protocol.is_h2() { vec!["h2".to_owned()] } else { Vec::new() };
     let context = UpstreamTlsContext {
         common_tls_context: Some(CommonTlsContext {
             // Left alone, Envoy speaks no more than 1.2 to its upstreams.
-            tls_params: Some(tls_parameters::of(versions, cluster.tls_parameters.as_deref(), usual)),
+            tls_params: Some(tls_parameters::of(versions, cluster.overrides.tls_parameters.as_deref(), usual)),
             alpn_protocols: alpn,
-            tls_certificate_sds_secret_configs: cluster.client_certificate.iter().map(client_certificate).collect(),
-            validation_context_type: cluster.validation.as_ref().map(|found| validation(found, settings)),
+            tls_certificate_sds_secret_configs: cluster
+                .overrides
+                .client_certificate
+                .iter()
+                .map(client_certificate)
+                .collect(),
+            validation_context_type: cluster.overrides.validation.as_ref().map(|found| validation(found, settings)),
             ..Default::default()
         }),
         sni: cluster.server_name.as_deref().unwrap_or_default().to_owned(),

@@ -49,7 +49,7 @@ pub fn cluster(dice: &mut Dice, number: usize) -> Cluster {
         protocol: protocol(dice),
         server_name: dice.maybe(server_name),
         breakers: breakers(dice),
-        idle: dice.timeout(),
+        overrides: ClusterOverrides { idle: dice.timeout(), ..ClusterOverrides::default() },
         ..Cluster::new(ClusterId::from(backend.clone()), discovery)
     };
     let overrides = dice.maybe(overrides).unwrap_or_default();

@@ -41,7 +41,7 @@ pub struct Args {
     /// Where to write it; `-` is standard output [default: sesame-bug-report-TIME.tar.gz]
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Leave out what proxies are sent, which may be large
+    /// Leave out the xDS resources, which may be large
     #[arg(long)]
     no_dump: bool,
 }

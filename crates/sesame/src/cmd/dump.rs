@@ -16,7 +16,7 @@ use crate::operate::{Outcome, exit};
 use crate::output::NobodyReads;
 use crate::problem::Coded;
 
-/// Show the xDS resources that proxies are sent, without keys
+/// Show the xDS resources that are sent to proxies, without keys
 ///
 /// The table lists them; `-o json` and `-o yaml` print them as well, with private keys, key sets and the values of headers that carry
 /// credentials redacted. All replicas publish the same, so the first one that answers is used.

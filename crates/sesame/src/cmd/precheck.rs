@@ -20,7 +20,7 @@ const OLDEST_MINOR: u32 = 31;
 
 /// Check a cluster before the installation: rights, CRDs, versions, ports
 ///
-/// Reads only. What cannot be read is said, and is not an error of the cluster.
+/// Reads only. What cannot be read is reported, and is not an error of the cluster.
 ///
 /// Exit code: 0 if nothing prevents it, 1 if something does, 2 if the API server could not be reached.
 #[derive(Debug, clap::Args)]

@@ -24,7 +24,7 @@ pub struct Args {
     controllers: ControllerFlags,
     #[command(flatten)]
     output: OutputFlags,
-    /// List all proxies, not only those that are not in step
+    /// List all proxies, not only those that are behind or reject something
     #[arg(short = 'a', long)]
     all: bool,
 }

@@ -12,7 +12,7 @@ use crate::operate::table::Table;
 use crate::operate::{Outcome, ask, exit};
 use crate::problem::Problem;
 
-/// Show what is said about objects: code, object, field and message
+/// Show the verdicts on objects: code, object, field and message
 ///
 /// All replicas report the same, so the first one that answers is used. At most 1,000 verdicts are listed; name a kind, a namespace or
 /// an object to see fewer.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use kinds::{HttpProxy, Typed};
+use kinds::{HttpProxy, Typed, kind};
 use serde_json::{Value, json};
 use source::fetch::{Request, Requests};
 use source::{Change, ChangeSource, Feeder, Update, feed};

@@ -70,7 +70,7 @@ impl Collector for Servers {
         };
         let age = oldest.map_or(0.0, |oldest| oldest.elapsed().as_secs_f64());
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        gauge(&mut encoder, "sesame_jwks_servers", "Servers of JSON Web Key Sets that are asked", count(all))?;
+        gauge(&mut encoder, "sesame_jwks_servers", "Servers from which JSON Web Key Sets are fetched", count(all))?;
         let help = "Servers of JSON Web Key Sets that have never answered with keys";
         gauge(&mut encoder, "sesame_jwks_servers_without_keys", help, count(without))?;
         let help = "Age of the JSON Web Key Set whose last successful fetch is longest ago, in seconds";

@@ -9,6 +9,7 @@
 
 pub mod expiry;
 mod files;
+pub mod mounted;
 mod proxies;
 
 use std::path::PathBuf;
@@ -105,11 +106,19 @@ impl Issuer {
         let mut leader = self.leadership.watch();
         loop {
             let worked = self.round(&mut files, &mut said).await;
-            self.waits_for.send_replace(Some(match &worked {
-                Err(why) => why.clone(),
-                Ok(()) if self.leadership.is_leader() => "this replica has the lease and writes them".to_owned(),
-                Ok(()) => {
-                    "the holder of the lease writes them to the Secrets; this replica does not have it".to_owned()
+            self.waits_for.send_replace(Some(match (&worked, files.refusal()) {
+                (Err(why), _) => why.clone(),
+                (Ok(()), Some(why)) => {
+                    format!("those in the Secret {} cannot be used: {why}", store::name(Role::Server))
+                }
+                (Ok(()), None) if said.is_foreign => {
+                    "the Secrets are not managed by Sesame, so their issuer has to write them".to_owned()
+                }
+                (Ok(()), None) if self.leadership.is_leader() => {
+                    "this replica holds the lease and is writing them".to_owned()
+                }
+                (Ok(()), None) => {
+                    "the holder of the lease, which is another replica, writes them to the Secrets".to_owned()
                 }
             }));
             let told = match &worked {
@@ -224,6 +233,7 @@ impl Issuer {
 #[derive(Default)]
 struct Said {
     has_cache_key: bool,
+    is_foreign: bool,
     last: String,
 }
 
@@ -235,6 +245,7 @@ impl Said {
     }
 
     fn nothing_written(&mut self, step: &Step, secrets: &rotation::Secrets) {
+        self.is_foreign = *step == Step::Foreign;
         match step {
             Step::Wait(waiting, what) => self.waiting(waiting, what),
             Step::NotYetValid(begins) => self.not_yet_valid(*begins),

@@ -135,7 +135,7 @@ impl Live {
                 }
             };
             let Some(Current { spec, object: current }) = current else {
-                warn!("{key} is gone; the configuration stays in effect as it was");
+                warn!("{key} was deleted; the configuration stays in effect as it was");
                 seen = None;
                 retry.set(None);
                 self.report(key, None, Some(None));

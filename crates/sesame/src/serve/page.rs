@@ -26,9 +26,9 @@ by `cargo xtask docs` from the tables that the program uses.
   only that is set.
 - In the configuration file, an unknown key is an error with file, line and column: no setting is silently ignored.
 - A changed file or object takes effect within a second, without a restart: ports, addresses and the log level included. It is
-  applied as a whole or refused as a whole; then the one before stays in effect. One that is refused because a port is in use, or
-  because a certificate file cannot be read, is tried again: after a second, then after twice that, up to a minute. The log says why, the metric
-  `sesame_configuration_valid` is 0, `sesame_configuration_changes_total` counts, and a ContourConfiguration has its condition
+  applied as a whole or rejected as a whole; if it is rejected, the previous one stays in effect. One that is rejected because a port is in
+  use, or because a certificate file cannot be read, is retried with exponential backoff, from one second to one minute. The log says why,
+  the metric `sesame_configuration_valid` is 0, `sesame_configuration_changes_total` counts it, and a ContourConfiguration has its condition
   `Valid` and an event. What is marked `at start` below is the exception: a change is logged by its key, and takes effect
   with the next start.
 - An address of health, metrics or debug pages that overlaps one in use on the same port, such as `0.0.0.0` and `10.0.0.1`, is refused

@@ -409,7 +409,7 @@ async fn a_contour_configuration_changes_twenty_times_with_its_status_and_nothin
     ours.delete("sesame", &kube::api::DeleteParams::default()).await.unwrap();
     expect_header(&bed, "web.example.com", "x-config", "20").await;
     objects.delete("sesame", &kube::api::DeleteParams::default()).await.unwrap();
-    replica.process.expect_line("is gone; the configuration stays in effect", TIMEOUT).await.unwrap();
+    replica.process.expect_line("was deleted; the configuration stays in effect", TIMEOUT).await.unwrap();
     expect_header(&bed, "web.example.com", "x-config", "20").await;
 }
 

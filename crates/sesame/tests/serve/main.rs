@@ -6,6 +6,7 @@ mod bed;
 mod cases;
 mod disk_cache;
 mod emissary;
+mod expired;
 mod fleets;
 mod gateway;
 mod jwt;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const ADDRESS: &str = "192.0.2.1";
 
-/// The books, and a clock that stands still unless it is told to go on.
+/// The statuses, and a clock that stands still unless it is told to go on.
 struct World {
     statuses: Statuses,
     now: Instant,

@@ -53,7 +53,7 @@ impl Cluster {
             .kill_on_drop(true)
             .output()
             .await
-            .map_err(|source| Error::Start { what: "kubectl", source })?;
+            .map_err(|source| Error::Spawn { what: "kubectl", source })?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let (code, mut stderr) = (output.status.code(), text(output.stderr));
         // kubectl's own word on the matter, after those of the command.

@@ -179,7 +179,7 @@ async fn start_balancer(api: &ApiServer, addresses: &Addresses, nodes: &[Node]) 
     let config = super::read_kubeconfig(&kubeconfig).await?;
     let nodes = nodes.iter().map(|node| (node.name().to_owned(), node.address())).collect();
     LoadBalancer::start(config, Pool::new(addresses), nodes)
-        .map_err(|source| Error::Start { what: "the load balancer", source })
+        .map_err(|source| Error::Spawn { what: "the load balancer", source })
 }
 
 async fn archive(image: Image, state: &StateDir, count: &AtomicUsize) -> Result<PathBuf, Error> {
@@ -187,7 +187,7 @@ async fn archive(image: Image, state: &StateDir, count: &AtomicUsize) -> Result<
     let file = state.path().join(format!("image-{number}.tar"));
     let path = file.clone();
     let written = tokio::task::spawn_blocking(move || image.write(&path)).await;
-    written.map_err(|error| Error::Start { what: "a thread for an image", source: error.into() })??;
+    written.map_err(|error| Error::Spawn { what: "a thread for an image", source: error.into() })??;
     Ok(file)
 }
 

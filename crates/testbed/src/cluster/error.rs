@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use crate::report::debug_as_report;
+use crate::start::StartError;
 
 /// The cluster could not be had or did not do as told.
 #[derive(thiserror::Error)]
@@ -19,24 +20,12 @@ pub enum Error {
     /// Only a cluster of the testbed can do this.
     #[error("{0} can only be done with the testbed's own cluster, and SESAME_KUBECONFIG names another")]
     BedOnly(&'static str),
-    /// A program is not there.
+    /// One of its processes did not start, or did not go on.
     #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// There is no private network.
-    #[error(transparent)]
-    Net(#[from] crate::net::Error),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
-    /// A process did not start, or died, or was late.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
+    Start(StartError),
     /// Its API server could not be had, or refused.
     #[error(transparent)]
     ApiServer(#[from] crate::apiserver::Error),
-    /// Something did not happen in time.
-    #[error(transparent)]
-    Late(#[from] crate::Late),
     /// An image could not be made.
     #[error(transparent)]
     Image(#[from] crate::image::ImageError),
@@ -81,7 +70,7 @@ pub enum Error {
     },
     /// The system refused a thread or a process.
     #[error("cannot start {what}")]
-    Start {
+    Spawn {
         /// What.
         what: &'static str,
         /// Why.
@@ -89,3 +78,9 @@ pub enum Error {
     },
 }
 debug_as_report!(Error);
+
+impl<E: Into<StartError>> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self::Start(error.into())
+    }
+}

@@ -18,7 +18,8 @@ const MOST_CONTEXT: usize = 8 * 1024;
 /// Where the Module would keep requests away and cannot, no Mapping is served, be it a redirect.
 pub(super) fn report_closed(work: &mut Work<'_, '_, impl EmissaryView>) {
     if let Some(closed) = &work.defaults.closed {
-        let why = format!("`{}` of {} keeps requests away: {}; all answer 503", closed.key, closed.module, closed.why);
+        let why =
+            format!("`{}` of {} cannot be applied: {}; requests answer 503", closed.key, closed.module, closed.why);
         work.problems.refuse(Problem::new(Code::EmissaryNotServed, "service", why));
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn retry(problems: &mut Problems<'_>, written: &Written) -> Option<Re
         Some(Word::RetriableStatusCodes) => RetryOn::RetriableStatusCodes,
         None | Some(Word::Unknown(_)) => {
             let word = written.retry_on.as_ref().map_or("", Word::as_str);
-            let why = format!("`{word}` is not a condition that is known");
+            let why = format!("unknown condition `{word}`");
             problems.refuse(Problem::new(Code::MappingPolicy, "retry_policy.retry_on", why));
             return None;
         }

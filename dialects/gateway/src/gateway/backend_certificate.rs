@@ -72,7 +72,7 @@ pub fn of(gateway: &Gateway, view: &mut impl GatewayView) -> Option<BackendCerti
     let at = "spec.tls.backend.clientCertificateRef";
     let (group, name) = (reference.group.as_deref().unwrap_or_default(), reference.kind.as_deref().unwrap_or("Secret"));
     if (group, name) != (kind::SECRET.group(), kind::SECRET.name()) {
-        let why = format!("{name} {} is no Secret", reference.name);
+        let why = format!("{name} {} is not a Secret", reference.name);
         return unusable(UNRESOLVED, at, Rejection::new(Code::GatewayClientCertificate, why));
     }
     let own = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());

@@ -139,7 +139,7 @@ fn one(
     let (group, kind) = (reference.group.as_deref().unwrap_or_default(), reference.kind.as_deref().unwrap_or("Secret"));
     if (group, kind) != (kind::SECRET.group(), kind::SECRET.name()) {
         let group = if group.is_empty() { "the core group" } else { group };
-        let why = format!("{kind} {} of {group} is no Secret", reference.name);
+        let why = format!("{kind} {} of {group} is not a Secret", reference.name);
         return Err(invalid(Rejection::new(Code::GatewayCertificateRef, why)));
     }
     let owner = &listener.owner;

@@ -185,7 +185,7 @@ fn kinds(
             Some(kind) => kinds.push(*kind),
             None => {
                 let is_off = disabled.iter().any(|kind| (kind.group(), kind.name()) == (group, &*asked.kind));
-                let why = if is_off { "are disabled" } else { "cannot attach to the protocol" };
+                let why = if is_off { "are disabled" } else { "cannot attach to a listener of this protocol" };
                 wrong = Some(format!("routes of kind {} in group {group} {why}", asked.kind).into())
             }
         }

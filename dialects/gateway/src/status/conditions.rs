@@ -18,7 +18,7 @@ pub const SUPPORTED_VERSION: &str = "SupportedVersion";
 pub const CONFLICTED: &str = "Conflicted";
 /// Whether TLS listeners of one port have names in common; never False.
 pub const OVERLAPPING_TLS: &str = "OverlappingTLSConfig";
-/// Whether clients are let in without a valid certificate; never False.
+/// Whether clients are accepted without a valid certificate; never False.
 pub const INSECURE_FRONTEND: &str = "InsecureFrontendValidationMode";
 
 /// A condition.

@@ -8,7 +8,7 @@ use crate::{
         tls::{self, ListenerTls},
     },
     listener_set, listeners,
-    tls_policy::InEffect,
+    tls_policy::{self, InEffect},
 };
 use kinds::{
     BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, Kind, ListenerSet, Namespace, Object,
@@ -116,16 +116,17 @@ impl World {
         let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
         let settings = self.settings.clone();
         if kind == kind::GATEWAY_CLASS {
-            class::translate(&*self.find::<GatewayClass>(kind, "", name)?, self, &settings)
+            class::translate(&*self.find::<GatewayClass>(&ObjectRef::new(kind, "", name))?, self, &settings)
         } else if kind == kind::GATEWAY {
-            gateway::translate(&*self.find::<Gateway>(kind, namespace, name)?, self, &settings)
+            gateway::translate(&*self.find::<Gateway>(&ObjectRef::new(kind, namespace, name))?, self, &settings)
         } else {
-            listener_set::translate(&*self.find::<ListenerSet>(kind, namespace, name)?, self, &settings)
+            let id = ObjectRef::new(kind, namespace, name);
+            listener_set::translate(&*self.find::<ListenerSet>(&id)?, self, &settings)
         }
     }
 
-    fn find<T: Typed>(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<T>> {
-        self.objects.get(&ObjectRef::new(kind, namespace, name))?.get::<T>().cloned()
+    pub fn find<T: Typed>(&self, id: &ObjectRef) -> Option<Arc<T>> {
+        self.objects.get(id)?.get::<T>().cloned()
     }
 
     fn all<T: Typed>(&self) -> impl Iterator<Item = &Arc<T>> {
@@ -134,8 +135,9 @@ impl World {
 }
 
 impl View for World {
-    fn service(&mut self, _: &str, _: &str) -> Option<Arc<Service>> {
-        None
+    fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
+        let object = self.find::<kinds::Service>(&ObjectRef::new(kind::SERVICE, namespace, name))?;
+        Some(Arc::new(Service::read(&object, &resolve::Settings::default())))
     }
 
     fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
@@ -177,7 +179,7 @@ impl View for World {
 
 impl GatewayView for World {
     fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>> {
-        self.find(kind::GATEWAY_CLASS, "", name)
+        self.find(&ObjectRef::new(kind::GATEWAY_CLASS, "", name))
     }
 
     fn definitions(&mut self, group: &str) -> Vec<Arc<CustomResourceDefinition>> {
@@ -186,11 +188,11 @@ impl GatewayView for World {
     }
 
     fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>> {
-        self.find(gateway.kind, &gateway.namespace, &gateway.name)
+        self.find(gateway)
     }
 
     fn listener_set(&mut self, set: &ObjectRef) -> Option<Arc<ListenerSet>> {
-        self.find(set.kind, &set.namespace, &set.name)
+        self.find(set)
     }
 
     fn sets_of(&mut self, gateway: &ObjectRef) -> Vec<Arc<ListenerSet>> {
@@ -224,14 +226,14 @@ impl GatewayView for World {
     }
 
     fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
-        self.find(kind::NAMESPACE, "", name)
+        self.find(&ObjectRef::new(kind::NAMESPACE, "", name))
     }
 
-    fn policies_in_effect(&mut self, _: &ObjectRef) -> InEffect {
-        InEffect::default()
+    fn policies_in_effect(&mut self, service: &ObjectRef) -> InEffect {
+        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>())
     }
 
-    fn tls_policy(&mut self, _: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
-        None
+    fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
+        self.find(policy)
     }
 }

@@ -43,7 +43,7 @@ alerts! {
         SesameNotReady warning "5m"
             "sesame_ready == 0"
             "Controller {{ $labels.pod }} is not ready"
-            "It serves no proxies. `sesame status` says what it waits for: objects that cannot be listed, a watch that stalls, a first build that does not fit.";
+            "It serves no proxies. `sesame status` says what it waits for: objects that cannot be listed, a watch that stalls, a certificate of the xDS server that has expired, a first build that is too large to be sent.";
         SesameApiServerAway warning "5m"
             "sesame_apiserver_connected == 0"
             "Controller {{ $labels.pod }} cannot reach the API server"
@@ -54,7 +54,7 @@ alerts! {
             "Status, events and addresses are not written, and proxies of Gateways are not created. Traffic is not affected. Look at the Lease and at the right to update it.";
         SesameTwoLeaders critical "5m"
             "sum by (namespace) (sesame_leader) > 1"
-            "{{ $value }} controllers take themselves for the leader"
+            "{{ $value }} controllers act as the leader"
             "They write the same status in turn. Check that all replicas use the same Lease (--leader-election-resource-name), and none --disable-leader-election.";
         SesameConfigurationRefused warning "5m"
             "sesame_configuration_valid == 0"

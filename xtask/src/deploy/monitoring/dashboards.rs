@@ -21,6 +21,15 @@ const fn stat(title: &'static str, unit: &'static str, queries: &'static [(&'sta
     Panel { title, unit, form: "stat", queries }
 }
 
+const TIME_TO_PUBLISH: Panel = graph(
+    "Time to publish a change",
+    "s",
+    &[
+        ("histogram_quantile(0.5, sum by (le) (rate(sesame_build_seconds_bucket[$__rate_interval])))", "p50"),
+        ("histogram_quantile(0.99, sum by (le) (rate(sesame_build_seconds_bucket[$__rate_interval])))", "p99"),
+    ],
+);
+
 const OVERVIEW: &[Panel] = &[
     stat("Controllers ready", "short", &[("sum(sesame_ready)", "ready")]),
     stat("Leaders", "short", &[("sum(sesame_leader)", "leaders")]),
@@ -64,14 +73,7 @@ const OVERVIEW: &[Panel] = &[
             "{{envoy_http_conn_manager_prefix}}",
         )],
     ),
-    graph(
-        "Time to publish a change",
-        "s",
-        &[
-            ("histogram_quantile(0.5, sum by (le) (rate(sesame_build_seconds_bucket[$__rate_interval])))", "p50"),
-            ("histogram_quantile(0.99, sum by (le) (rate(sesame_build_seconds_bucket[$__rate_interval])))", "p99"),
-        ],
-    ),
+    TIME_TO_PUBLISH,
     graph(
         "Time to the first certificate that expires",
         "s",
@@ -85,14 +87,7 @@ const OVERVIEW: &[Panel] = &[
 const CONTROLLER: &[Panel] = &[
     graph("Objects", "short", &[("max by (kind) (sesame_objects)", "{{kind}}")]),
     graph("Batches", "ops", &[("sum by (pod) (rate(sesame_batches_total[$__rate_interval]))", "{{pod}}")]),
-    graph(
-        "Time to publish a change",
-        "s",
-        &[
-            ("histogram_quantile(0.5, sum by (le) (rate(sesame_build_seconds_bucket[$__rate_interval])))", "p50"),
-            ("histogram_quantile(0.99, sum by (le) (rate(sesame_build_seconds_bucket[$__rate_interval])))", "p99"),
-        ],
-    ),
+    TIME_TO_PUBLISH,
     graph(
         "Recomputed keys",
         "ops",

@@ -68,7 +68,7 @@ const TRIALS: &[Trial] = &[
         ],
         after: "10m",
         labels: &[("namespace", "n")],
-        summary: "2 controllers take themselves for the leader",
+        summary: "2 controllers act as the leader",
         // Two installations.
         quiet: &[
             ("sesame_leader{namespace=\"n\",pod=\"a\"}", "1x20"),

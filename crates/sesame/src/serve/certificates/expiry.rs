@@ -39,7 +39,7 @@ fn soon(cas: &[Certificate], chain: &[Certificate], now: i64) -> Vec<String> {
     let ca = cas.iter().map(|ca| ca.expires).max().map(|at| ("the last CA of xDS connections", at));
     let own = chain.first().map(|certificate| ("the certificate of the xDS server", certificate.expires));
     let soon = [ca, own].into_iter().flatten().filter(|(_, at)| at - now < SOON);
-    soon.map(|(what, at)| format!("{what} expires at {}", date(at))).collect()
+    soon.map(|(what, at)| format!("{what} {} at {}", if at < now { "expired" } else { "expires" }, date(at))).collect()
 }
 
 /// A time in seconds since 1970, for people.
@@ -72,5 +72,6 @@ mod tests {
         assert_eq!(on_day(10), Vec::<String>::new());
         assert_eq!(on_day(11), ["the certificate of the xDS server expires at 2027-02-24T08:00:00Z"]);
         assert_eq!(on_day(71).len(), 2);
+        assert_eq!(on_day(41)[0], "the certificate of the xDS server expired at 2027-02-24T08:00:00Z");
     }
 }

@@ -3,18 +3,21 @@
 //! Only what can be used replaces what is there: a Secret that somebody has damaged leaves the last good files in place, also
 //! for the next start of this container.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use certgen::Pair;
 use certgen::files::{PRIVATE, PUBLIC, write_one};
 use certgen::rotation::Certificate;
-use tracing::warn;
+use model::Code;
+use tracing::{error, warn};
 use xds::{Tls, TlsFiles};
+
+use super::mounted;
 
 pub struct Files {
     files: TlsFiles,
-    /// What was last refused, so that it is reported once.
-    refused: Option<(Pair, String)>,
+    /// What was last refused, so that it is reported once, and why.
+    refused: Option<(Pair, String, String)>,
 }
 
 impl Files {
@@ -43,42 +46,70 @@ impl Files {
             (&files.key, &pair.key, PRIVATE),
             (&files.certificate, &pair.certificate, PUBLIC),
         ];
-        if all.iter().all(|(path, text, _)| is_there(path, text)) {
+        if all.iter().all(|(path, text, _)| is_there(path, text)) && self.are_usable() {
             return false;
         }
         let refused = (pair.clone(), bundle.to_owned());
-        let is_new = self.refused.as_ref() != Some(&refused);
-        let written = try_out(&all).and_then(|()| {
+        let is_new = self.refused.as_ref().is_none_or(|(pair, bundle, _)| (pair, bundle) != (&refused.0, &refused.1));
+        let written = try_out(all).and_then(|()| {
             all.iter().try_for_each(|(path, text, mode)| {
-                write_one(path.parent().unwrap_or(Path::new(".")), path, text, *mode)?;
-                Ok(())
+                write_one(path.parent().unwrap_or(Path::new(".")), path, text, *mode).map_err(Refusal::from)
             })
         });
         // What is not valid yet will be, so what was refused is tried again; that is logged once.
-        if let Err(error) = &written
+        if let Err(Refusal { code, why }) = &written
             && is_new
         {
-            warn!("keeping the current certificates of the xDS server: those in the Secret cannot be used: {error:#}");
+            match self.are_usable() {
+                true => warn!(
+                    %code,
+                    "keeping the current certificates of the xDS server: those in the Secret cannot be used: {why}"
+                ),
+                false => error!(
+                    %code,
+                    "{code}: xDS is not served: the certificates in the Secret cannot be used: {why} ({})",
+                    code.help()
+                ),
+            }
         }
-        self.refused = written.is_err().then_some(refused);
-        written.is_ok()
+        let is_written = written.is_ok();
+        self.refused = written.err().map(|refusal| (refused.0, refused.1, refusal.why));
+        is_written
+    }
+
+    /// Why those in the Secret were refused, if they were.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refused.as_ref().map(|(.., why)| why.as_str())
     }
 }
 
-/// Writes the files to a folder of their own and reads them there.
-fn try_out(all: &[(&std::path::PathBuf, &str, u32)]) -> anyhow::Result<()> {
+/// Why the files in a Secret do not replace those that are there.
+struct Refusal {
+    code: Code,
+    why: String,
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        Self { code: Code::FileNotWritable, why: error.to_string() }
+    }
+}
+
+/// Writes the files (the CA, the key, the certificate) to a folder of their own and reads them there.
+fn try_out(all: [(&PathBuf, &str, u32); 3]) -> Result<(), Refusal> {
     let dir = all[0].0.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;
     let folder = tempfile::tempdir_in(dir)?;
-    let mut paths = Vec::new();
+    let inside = |path: &Path| folder.path().join(path.file_name().unwrap_or_default());
     for (path, text, mode) in all {
-        let path = folder.path().join(path.file_name().unwrap_or_default());
-        write_one(folder.path(), &path, text, *mode)?;
-        paths.push(path);
+        write_one(folder.path(), &inside(path), text, mode)?;
     }
-    let [ca, key, certificate] = &paths[..] else { anyhow::bail!("three files") };
-    Tls::load(TlsFiles { ca: ca.clone(), certificate: certificate.clone(), key: key.clone() })?;
-    Ok(())
+    let [ca, key, certificate] = all.map(|(path, ..)| inside(path));
+    Tls::load(TlsFiles { ca, certificate, key }).map(drop).map_err(|error| {
+        let code = if error.is_about_time() { Code::XdsCertificateNotValid } else { Code::CertificateFiles };
+        // The folder is one of many that come and go.
+        Refusal { code, why: mounted::text(&error).replace(&format!("{}/", folder.path().display()), "") }
+    })
 }
 
 #[cfg(test)]
@@ -119,11 +150,13 @@ mod tests {
         let request = Request { namespace: "n".to_owned(), fleet: None, lifetime, now };
         let old = Certificates::issue(&request).unwrap();
         assert!(!files.take(&old.server, &old.ca));
+        assert!(files.refusal().is_some_and(|why| why.contains("expired on")), "{:?}", files.refusal());
         // An Envoy's: it has not the names of a server.
         assert!(!files.take(&two.envoy, &two.ca));
         let key = std::fs::read_to_string(issuing.files().key).unwrap();
         assert_eq!(key, one.server.key);
         assert!(files.take(&two.server, &format!("{}{}", two.ca, one.ca)));
+        assert_eq!(files.refusal(), None);
         let (bundle, leaf) = files.certificates().unwrap();
         assert!(leaf.is_signed_by(&bundle[0]) && !leaf.is_signed_by(&bundle[1]));
         let left = std::fs::read_dir(&issuing.dir).unwrap().count();

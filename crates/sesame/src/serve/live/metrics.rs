@@ -26,7 +26,7 @@ impl Metrics {
             drop(self.changes.get_or_create(&Outcome { result }));
         }
         let registry = registry.sub_registry_with_prefix("sesame_configuration");
-        let valid = "Whether the configuration as it is written is in effect; 0 while one is refused";
+        let valid = "1 if the current configuration is in effect, 0 while a changed one is rejected";
         registry.register("valid", valid, self.is_valid.clone());
         registry.register("changes", "Changes of the configuration, by result", self.changes.clone());
     }

@@ -1,42 +1,36 @@
 //! Objects, and the view of them that a route gets.
 
-use crate::{
-    GatewayView, Listener, Listeners, Settings, class,
-    gateway::{
-        backend_certificate::{self, BackendCertificate},
-        tls::{self, ListenerTls},
-    },
-    listeners, route,
-    tls_policy::{self, InEffect},
-};
-use kinds::{
-    BackendTlsPolicy, CustomResourceDefinition, Gateway, GatewayClass, GrpcRoute, HttpRoute, Kind, ListenerSet,
-    Namespace, Object, ReferenceGrant, TcpRoute, TlsRoute, Typed, UdpRoute, decode_json, kind,
-};
+pub use crate::tests::world::listener;
+
+use crate::{route, tests::world::World as Objects, tls_policy};
+use kinds::{BackendTlsPolicy, GrpcRoute, HttpRoute, Kind, TcpRoute, TlsRoute, UdpRoute, kind};
 use model::{
     Code, ObjectRef, Translation,
     route::{Action, Forward, Route},
     status::{Condition, StatusFacts, StatusValue},
-    tls::KeyPair,
 };
-use resolve::{Certificate, KnownExtension, Rejection, Service, View, certificate::Validity};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
 
 /// A Gateway `web` with a listener `http` for every host on port 80, the Service `app` with ports 80 (`http`), 81 (`h2c`) and 53
-/// (`dns`, UDP), and whatever is put in.
-pub struct World {
-    pub settings: Settings,
-    objects: BTreeMap<ObjectRef, Object>,
-    /// What Secrets and ConfigMaps hold as CA bundles.
-    pub cas: BTreeMap<ObjectRef, Result<Arc<str>, Rejection>>,
+/// (`dns`, UDP), the Secrets `cert` and `pending`, and whatever is put in.
+pub struct World(Objects);
+
+impl Deref for World {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.0
+    }
 }
 
-/// A listener, with more fields.
-pub fn listener(name: &str, protocol: &str, port: u16, more: Value) -> Value {
-    let mut value = json!({ "name": name, "protocol": protocol, "port": port });
-    value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    value
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Objects {
+        &mut self.0
+    }
 }
 
 /// A reference to a port of a Service.
@@ -46,22 +40,17 @@ pub fn backend(name: &str, port: u16) -> Value {
 
 impl World {
     pub fn new() -> Self {
-        let mut world = Self { settings: Settings::default(), objects: BTreeMap::new(), cas: BTreeMap::new() };
-        let ours = json!({ "controllerName": crate::CONTROLLER });
-        world.put(kind::GATEWAY_CLASS, json!({ "metadata": { "name": "sesame" }, "spec": ours }));
+        let mut world = Self(Objects::default());
+        world.settings = crate::Settings::default();
+        world.secret("cert", &[]);
+        world.bad_secret("pending", Code::SecretPending);
         world.gateway("web", json!([listener("http", "HTTP", 80, json!({}))]));
         world.service("default", "app");
         world
     }
 
-    pub fn put(&mut self, kind: Kind, object: Value) {
-        let decoded = decode_json(kind, object.to_string().as_bytes()).unwrap();
-        self.objects.insert(decoded.object.key(), decoded.object);
-    }
-
     pub fn gateway(&mut self, name: &str, listeners: Value) {
-        let spec = json!({ "gatewayClassName": "sesame", "listeners": listeners });
-        self.put(kind::GATEWAY, json!({ "metadata": { "name": name }, "spec": spec }));
+        self.0.gateway(name, listeners, json!({}));
     }
 
     pub fn service(&mut self, namespace: &str, name: &str) {
@@ -97,130 +86,20 @@ impl World {
 
     pub fn translate(&mut self, kind: Kind, name: &str) -> Translation {
         let settings = self.settings.clone();
-        let id = ObjectRef::new(kind, "default", name);
-        let object = self.objects.get(&id).unwrap().clone();
-        if let Some(object) = object.get::<HttpRoute>() {
-            route::http::translate(object, self, &settings)
-        } else if let Some(object) = object.get::<GrpcRoute>() {
-            route::grpc::translate(object, self, &settings)
-        } else if let Some(object) = object.get::<TlsRoute>() {
-            route::stream::tls(object, self, &settings)
-        } else if let Some(object) = object.get::<TcpRoute>() {
-            route::stream::tcp(object, self, &settings)
-        } else if let Some(object) = object.get::<UdpRoute>() {
-            route::stream::udp(object, self, &settings)
+        let (id, world) = (ObjectRef::new(kind, "default", name), &mut self.0);
+        if let Some(object) = world.find::<HttpRoute>(&id) {
+            route::http::translate(&object, world, &settings)
+        } else if let Some(object) = world.find::<GrpcRoute>(&id) {
+            route::grpc::translate(&object, world, &settings)
+        } else if let Some(object) = world.find::<TlsRoute>(&id) {
+            route::stream::tls(&object, world, &settings)
+        } else if let Some(object) = world.find::<TcpRoute>(&id) {
+            route::stream::tcp(&object, world, &settings)
+        } else if let Some(object) = world.find::<UdpRoute>(&id) {
+            route::stream::udp(&object, world, &settings)
         } else {
-            tls_policy::translate(object.get::<BackendTlsPolicy>().unwrap(), self, &settings)
+            tls_policy::translate(&world.find::<BackendTlsPolicy>(&id).unwrap(), world, &settings)
         }
-    }
-
-    fn find<T: Typed>(&self, id: &ObjectRef) -> Option<Arc<T>> {
-        self.objects.get(id)?.get::<T>().cloned()
-    }
-
-    fn all<T: Typed>(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.objects.values().filter_map(Object::get::<T>)
-    }
-}
-
-impl View for World {
-    fn service(&mut self, namespace: &str, name: &str) -> Option<Arc<Service>> {
-        let object = self.find::<kinds::Service>(&ObjectRef::new(kind::SERVICE, namespace, name))?;
-        Some(Arc::new(Service::read(&object, &resolve::Settings::default())))
-    }
-
-    fn certificate(&mut self, id: &ObjectRef) -> Option<Arc<Result<Certificate, Rejection>>> {
-        let validity = Validity { not_before: 0, not_after: i64::MAX, notice: None };
-        let pair = KeyPair { chain: "".into(), key: "".into() };
-        match &*id.name {
-            "cert" => Some(Arc::new(Ok(Certificate { pair, validity, names: Vec::new() }))),
-            "pending" => Some(Arc::new(Err(Rejection::new(Code::SecretPending, "has not been read yet")))),
-            _ => None,
-        }
-    }
-
-    fn ca(&mut self, id: &ObjectRef) -> Option<Arc<Result<Arc<str>, Rejection>>> {
-        self.cas.get(id).cloned().map(Arc::new)
-    }
-
-    fn crls(&mut self, _: &ObjectRef) -> Option<Arc<Result<resolve::RevocationLists, Rejection>>> {
-        None
-    }
-
-    fn is_own_namespace(&mut self, namespace: &str) -> bool {
-        namespace == "projectsesame"
-    }
-
-    fn delegated(&mut self, _: &ObjectRef, _: &str) -> bool {
-        false
-    }
-
-    fn grants(&mut self, of: &str, _: Kind, _: &str) -> Vec<Arc<ReferenceGrant>> {
-        self.all::<ReferenceGrant>().filter(|grant| *grant.meta.namespace == *of).cloned().collect()
-    }
-
-    fn extension(&mut self, _: &ObjectRef) -> Option<Arc<KnownExtension>> {
-        None
-    }
-}
-
-impl GatewayView for World {
-    fn class(&mut self, name: &str) -> Option<Arc<GatewayClass>> {
-        self.find(&ObjectRef::new(kind::GATEWAY_CLASS, "", name))
-    }
-
-    fn definitions(&mut self, _: &str) -> Vec<Arc<CustomResourceDefinition>> {
-        Vec::new()
-    }
-
-    fn gateway(&mut self, gateway: &ObjectRef) -> Option<Arc<Gateway>> {
-        self.find(gateway)
-    }
-
-    fn listener_set(&mut self, set: &ObjectRef) -> Option<Arc<ListenerSet>> {
-        self.find(set)
-    }
-
-    fn sets_of(&mut self, gateway: &ObjectRef) -> Vec<Arc<ListenerSet>> {
-        let sets = self.all::<ListenerSet>().filter(|set| listeners::parent(set).as_ref() == Some(gateway));
-        sets.cloned().collect()
-    }
-
-    fn listeners(&mut self, gateway: &ObjectRef) -> Option<Arc<Listeners>> {
-        let gateway = GatewayView::gateway(self, gateway)?;
-        let settings = self.settings.clone();
-        class::owns(&gateway, self, &settings).then(|| listeners::merge(&gateway, self, &settings).into())
-    }
-
-    fn route_listeners(&mut self, owner: &ObjectRef) -> Option<Arc<Vec<Listener>>> {
-        let gateway = match owner.kind == kind::LISTENER_SET {
-            true => listeners::parent(&*GatewayView::listener_set(self, owner)?)?,
-            false => owner.clone(),
-        };
-        let listeners = GatewayView::listeners(self, &gateway)?.for_routes(owner);
-        Some(Arc::new(listeners))
-    }
-
-    fn listener_certificates(&mut self, listener: &Listener) -> Option<Arc<ListenerTls>> {
-        let settings = self.settings.clone();
-        Some(Arc::new(tls::of(listener, self, &settings)))
-    }
-
-    fn backend_certificate(&mut self, gateway: &ObjectRef) -> Option<Arc<BackendCertificate>> {
-        let gateway = GatewayView::gateway(self, gateway)?;
-        backend_certificate::of(&gateway, self).map(Arc::new)
-    }
-
-    fn namespace(&mut self, name: &str) -> Option<Arc<Namespace>> {
-        self.find(&ObjectRef::new(kind::NAMESPACE, "", name))
-    }
-
-    fn policies_in_effect(&mut self, service: &ObjectRef) -> InEffect {
-        tls_policy::in_effect(service, self.all::<BackendTlsPolicy>())
-    }
-
-    fn tls_policy(&mut self, policy: &ObjectRef) -> Option<Arc<BackendTlsPolicy>> {
-        self.find(policy)
     }
 }
 
