@@ -49,7 +49,7 @@ pub(super) async fn contour_manifests(installation: &Installation) -> Result<Tra
 }
 
 /// Waits until an HTTPProxy is told to be valid.
-async fn is_valid(installation: &Installation, name: &str) -> Result<()> {
+pub(super) async fn is_valid(installation: &Installation, name: &str) -> Result<()> {
     let words = ["-n", &installation.apps, "get", "httpproxy", name, "-o", "jsonpath={.status.currentStatus}"];
     let look = async || match installation.kubectl(&words).await {
         Ok(status) if status == "valid" => Ok(()),

@@ -61,6 +61,12 @@ pub fn envoy() -> Result<Image, ImageError> {
         .entrypoint([inside]))
 }
 
+/// Contour, under the name of its published image.
+pub fn contour() -> Result<Image, ImageError> {
+    let (name, inside) = (format!("ghcr.io/projectcontour/contour:v{}", version("contour")), "/bin/contour");
+    Ok(Image::new(name).program(part("contour")?, inside)?.entrypoint([inside]))
+}
+
 /// The backend of the Gateway API conformance suite, under the names that the suite's manifests use.
 pub fn echo_basic() -> Result<Image, ImageError> {
     let name = |version: &str| format!("registry.k8s.io/gateway-api/conformance/echo-basic:v{version}");
