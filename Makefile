@@ -26,7 +26,8 @@ conformance: rust ## the Gateway API conformance suite, all five gateway profile
 
 # ONLY=leader-kill (one scenario, or several with commas)  E2E='--list' (anything else that `e2e --help` lists)
 e2e: rust ## installs, rollouts, kills, outages and rotations under load on a Kubernetes of two nodes (root); ends with a table
-	@$(XTASK) parts cluster helm contour-examples
+	@$(XTASK) parts cluster helm contour-examples $(if $(if $(ONLY),$(findstring cert-manager,$(ONLY)),all),acme) \
+		$(if $(if $(ONLY),$(findstring beside-contour,$(ONLY)),all),contour)
 	@previous=$(if $(if $(ONLY),$(findstring upgrade,$(ONLY)),all),$$($(XTASK) previous)) && \
 		cargo build -q -p sesame -p e2e && \
 		tools/sandbox -- $${CARGO_TARGET_DIR:-target}/debug/e2e --sesame $${CARGO_TARGET_DIR:-target}/debug/sesame \

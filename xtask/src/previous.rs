@@ -1,11 +1,12 @@
 //! The previous version, for scenarios that go from it to this tree and back.
 //!
 //! In: the commit in `deploy/previous-version`. Out: a folder in the cache with its program and its manifests, whose path is printed.
-//! It is built once for each commit, from a checkout that is removed again, and in the target folder of this tree: what both
-//! versions depend on is compiled once.
+//! It is built once for each commit, from a checkout and in a target folder that are removed again. The target folder is not that of
+//! this tree: cargo knows the crates of a workspace by their paths in it, so it would take those of one version for those of the other
+//! wherever their sources are older than what was built.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -42,11 +43,12 @@ fn make(commit: &str, folder: &Path) -> Result<()> {
             .arg(commit))
         .with_context(|| format!("checking out {commit}; a shallow clone needs `git fetch --unshallow`"))?;
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target = folder.join("target");
     run(cargo().current_dir(&source).args(["build", "-q", "-p", "sesame"]).env("CARGO_TARGET_DIR", &target))?;
     copy(&source.join("deploy"), &folder.join("deploy"))?;
     // Last: it says that the rest is there.
     fs::copy(target.join("debug/sesame"), folder.join("sesame"))?;
+    fs::remove_dir_all(&target)?;
     run(Command::new("git").current_dir(root()).args(["worktree", "remove", "--force"]).arg(&source))
 }
 

@@ -6,6 +6,7 @@
 //! gRPC streams, TLS passthrough and TCP connections that stay open. A scenario fails by an error; a request that fails is counted, and makes the whole run fail.
 
 mod installation;
+mod page;
 mod scenario;
 mod stream;
 mod table;

@@ -1,11 +1,15 @@
 //! What happens to an installation. Each scenario leaves it as it found it.
 
+mod beside_contour;
+mod cert_manager;
 mod contour;
 mod forms;
 mod isolation;
 mod outage;
 mod upgrade;
 
+use beside_contour::beside_contour;
+use cert_manager::cert_manager;
 use contour::contour_manifests;
 use forms::{certgen_install, gateway_install, kustomize_install};
 use isolation::isolation;
@@ -70,6 +74,8 @@ scenarios! {
     "certgen-install" certgen_install "the installation is deleted; the YAML with certificates by a Job is applied";
     "kustomize-install" kustomize_install "the installation is deleted; the kustomize base is applied: a DaemonSet with host ports";
     "chart-install" chart_install "the installation is deleted; helm installs the chart";
+    "cert-manager" cert_manager "the installation is deleted; Helm installs the chart with certificates of cert-manager, which gets those of hosts from an ACME server, too";
+    "beside-contour" beside_contour "the installation is deleted; Contour is installed, and Sesame beside it: one host moves, then Contour ends and all others follow";
     "contour-manifests" contour_manifests "the installation is deleted; Contour's own manifests are applied with our image";
 }
 

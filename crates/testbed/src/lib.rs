@@ -4,12 +4,14 @@
 //! `cargo test` runs every test binary through `tools/sandbox`, in namespaces of its own. Nothing here uses a fixed port
 //! or a network of the host, so tests run side by side in one process and in many.
 
+pub mod acme_server;
 pub mod apiserver;
 pub mod auth_server;
 pub mod backend;
 pub mod broken_server;
 #[cfg(feature = "cases")]
 pub mod cases;
+pub mod cert_manager;
 pub mod certs;
 pub mod client;
 pub mod cluster;
@@ -40,8 +42,10 @@ pub mod xds_client;
 mod report;
 
 pub use crate::image::Image;
+pub use acme_server::AcmeServer;
 pub use apiserver::ApiServer;
 pub use backend::Backend;
+pub use cert_manager::CertManager;
 pub use client::Client;
 pub use cluster::Cluster;
 pub use deadline::{Late, eventually, within};

@@ -5,23 +5,16 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use testbed::eventually;
 
 use super::{settle, uninstall};
 use crate::installation::{Installation, LIMIT, served};
+use crate::page::blocks;
 use crate::{Traffic, TrafficReport};
 
 const PAGE: &str = include_str!("../../../../docs/from-contour.md");
-const HEADING: &str = "### Or swap the image in Contour's own manifests\n";
-
-/// The commands of the page, which are run where `examples/contour` is.
-fn commands(page: &str) -> Result<&str> {
-    let section = page.split_once(HEADING).context("the page has no such heading")?.1;
-    let section = section.split_once("\n### ").map_or(section, |(section, _)| section);
-    let block = section.split_once("```sh\n").context("the section has no commands")?.1;
-    Ok(block.split_once("```").context("the commands do not end")?.0)
-}
+const HEADING: &str = "### Or swap the image in Contour's own manifests";
 
 pub(super) async fn contour_manifests(installation: &Installation) -> Result<TrafficReport> {
     uninstall(installation).await?;
@@ -32,7 +25,8 @@ pub(super) async fn contour_manifests(installation: &Installation) -> Result<Tra
         let entry = entry?;
         std::fs::copy(entry.path(), manifests.join(entry.file_name()))?;
     }
-    let script = format!("set -euo pipefail\ncd '{}'\n{}", folder.path().display(), commands(PAGE)?);
+    let commands = blocks(PAGE, HEADING, "sh")?.concat();
+    let script = format!("set -euo pipefail\ncd '{}'\n{commands}", folder.path().display());
     let kubectl = parts::program("kubectl")?;
     let programs = [kubectl.as_path(), &installation.sesame].map(|program| program.parent().unwrap_or(Path::new("/")));
     installation.shell(&script, &programs).await?;
@@ -46,19 +40,22 @@ pub(super) async fn contour_manifests(installation: &Installation) -> Result<Tra
     installation.cluster.apply_yaml(&proxy).await?;
     let at = installation.address("projectcontour").await?;
     served(at, "swapped.example.com").await?;
-    let valid = async || {
-        let words = ["-n", &installation.apps, "get", "httpproxy", "swapped", "-o", "jsonpath={.status.currentStatus}"];
-        match installation.kubectl(&words).await {
-            Ok(status) if status == "valid" => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    };
-    eventually("the status of the HTTPProxy", LIMIT, valid).await?;
+    is_valid(installation, "swapped").await?;
     let images = ["-n", "projectcontour", "get", "pods", "-o", "jsonpath={..image}"];
     let images = installation.kubectl(&images).await?;
     ensure!(!images.contains("projectcontour/contour"), "an image of Contour is left: {images}");
     let traffic = Traffic::start(at, "swapped.example.com");
     Ok(settle(traffic).await)
+}
+
+/// Waits until an HTTPProxy is told to be valid.
+pub(super) async fn is_valid(installation: &Installation, name: &str) -> Result<()> {
+    let words = ["-n", &installation.apps, "get", "httpproxy", name, "-o", "jsonpath={.status.currentStatus}"];
+    let look = async || match installation.kubectl(&words).await {
+        Ok(status) if status == "valid" => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    Ok(eventually(format!("the status of the HTTPProxy {name}"), LIMIT, look).await?)
 }
 
 #[cfg(test)]
@@ -69,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_page_has_the_commands_with_the_image_of_this_version() {
-        let commands = commands(PAGE).unwrap();
+        let commands = blocks(PAGE, HEADING, "sh").unwrap().concat();
         assert!(commands.contains(concat!("ghcr.io/projectsesame/sesame:v", env!("CARGO_PKG_VERSION"))), "{commands}");
         assert!(commands.contains("sesame rbac --namespace=projectcontour --service-account=contour"), "{commands}");
     }

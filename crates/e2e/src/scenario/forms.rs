@@ -1,7 +1,7 @@
 //! The other forms that are shipped, each installed on the empty cluster and asked for a host: the provisioner of Gateways, certificates by
 //! a Job, and the kustomize base.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
@@ -27,6 +27,31 @@ fn gateway(namespace: &str) -> String {
     )
 }
 
+/// The Service of a Gateway with proxies of its own: its name, and its address.
+pub(super) async fn gateway_service(installation: &Installation, gateway: &str) -> Result<(String, IpAddr)> {
+    let services = Api::<Service>::namespaced(installation.cluster.client()?, &installation.apps);
+    let label = format!("{GATEWAY_LABEL}={gateway}");
+    let provisioned = async || {
+        let list = services.list(&ListParams::default().labels(&label)).await.map_err(|error| error.to_string())?;
+        let names: Vec<String> = list.items.into_iter().filter_map(|service| service.metadata.name).collect();
+        <[String; 1]>::try_from(names).map_err(|names| format!("Services: {names:?}"))
+    };
+    let [name] = eventually(format!("the Service of the Gateway {gateway}"), LIMIT, provisioned).await?;
+    let address = installation.cluster.load_balancer_address(&installation.apps, &name).await?;
+    Ok((name, address))
+}
+
+/// Deletes all Gateways and their routes, and waits until this Service is gone: their proxies go with them.
+pub(super) async fn remove_gateways(installation: &Installation, service: &str) -> Result<()> {
+    installation.kubectl(&["--namespace", &installation.apps, "delete", "httproute,gateway", "--all"]).await?;
+    let services = Api::<Service>::namespaced(installation.cluster.client()?, &installation.apps);
+    let removed = async || match services.get_opt(service).await {
+        Ok(None) => Ok(()),
+        other => Err(format!("{:?}", other.map(|service| service.map(|it| it.metadata.name)))),
+    };
+    Ok(eventually("the Service of the Gateway to be gone", LIMIT, removed).await?)
+}
+
 /// Waits until proxies have the Gateway.
 async fn is_programmed(installation: &Installation) -> Result<()> {
     let path = "jsonpath={.status.conditions[?(@.type==\"Programmed\")].status}";
@@ -50,20 +75,11 @@ pub(super) async fn gateway_install(installation: &Installation) -> Result<Traff
     ensure!(shared.is_empty(), "there are Envoys that no Gateway asked for: {:?}", shared.keys());
     installation.cluster.apply_yaml(&gateway(&installation.apps)).await?;
     is_programmed(installation).await?;
-    let services = Api::<Service>::namespaced(installation.cluster.client()?, &installation.apps);
-    let list = services.list(&ListParams::default().labels(&format!("{GATEWAY_LABEL}=public"))).await?;
-    let [service] = &list.items[..] else { anyhow::bail!("{} Services for one Gateway", list.items.len()) };
-    let name = service.metadata.name.as_deref().context("a Service without a name")?;
-    let at = SocketAddr::new(installation.cluster.load_balancer_address(&installation.apps, name).await?, 80);
+    let (name, address) = gateway_service(installation, "public").await?;
+    let at = SocketAddr::new(address, 80);
     served(at, "routed.example.com").await?;
     let report = settle(Traffic::start(at, "routed.example.com")).await;
-    // Its proxies go with the Gateway.
-    installation.kubectl(&["--namespace", &installation.apps, "delete", "httproute,gateway", "--all"]).await?;
-    let removed = async || match services.get_opt(name).await {
-        Ok(None) => Ok(()),
-        other => Err(format!("{:?}", other.map(|service| service.map(|it| it.metadata.name)))),
-    };
-    eventually("the Service of the Gateway to be gone", LIMIT, removed).await?;
+    remove_gateways(installation, &name).await?;
     installation.kubectl(&["delete", "--filename", crds]).await?;
     Ok(report)
 }

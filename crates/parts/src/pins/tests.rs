@@ -17,7 +17,7 @@ fn the_tree_pins_what_its_tests_stand_on() {
     assert_eq!(versions("kubelet"), Some("1.36.4"));
     assert_eq!(versions("gateway-api-crds"), Some("1.7.0"));
     assert_eq!(versions("contour-crds"), Some("1.33.6"));
-    assert_eq!(pins().groups(), ["cluster", "conformance", "demo", "differential", "lint", "peers", "test"]);
+    assert_eq!(pins().groups(), ["acme", "cluster", "conformance", "demo", "differential", "lint", "peers", "test"]);
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub const ECHO: &str = "ghcr.io/projectsesame/echo:dev";
 /// A shell, the usual small programs, and curl.
 pub const TOOLS: &str = "ghcr.io/projectsesame/tools:dev";
 
+/// What answers the challenges of an ACME server for cert-manager.
+pub const ACME_SOLVER: &str = "ghcr.io/projectsesame/acmesolver:dev";
+
 /// What the tools image has of the programs that this machine has. No more than a probe, a hook or a look into a volume
 /// needs.
 const TOOL_PROGRAMS: [&str; 27] = [
@@ -58,6 +61,12 @@ pub fn envoy() -> Result<Image, ImageError> {
         .entrypoint([inside]))
 }
 
+/// Contour, under the name of its published image.
+pub fn contour() -> Result<Image, ImageError> {
+    let (name, inside) = (format!("ghcr.io/projectcontour/contour:v{}", version("contour")), "/bin/contour");
+    Ok(Image::new(name).program(part("contour")?, inside)?.entrypoint([inside]))
+}
+
 /// The backend of the Gateway API conformance suite, under the names that the suite's manifests use.
 pub fn echo_basic() -> Result<Image, ImageError> {
     let name = |version: &str| format!("registry.k8s.io/gateway-api/conformance/echo-basic:v{version}");
@@ -65,6 +74,12 @@ pub fn echo_basic() -> Result<Image, ImageError> {
         .also_named(name("0.2.0"))
         .program(part("echo-basic")?, "/echo-basic")?
         .entrypoint(["/echo-basic"]))
+}
+
+/// [`ACME_SOLVER`]: cert-manager's own.
+pub fn acme_solver() -> Result<Image, ImageError> {
+    let inside = "/acmesolver";
+    Ok(Image::new(ACME_SOLVER).program(part("acmesolver")?, inside)?.entrypoint([inside]).user("65532:65532"))
 }
 
 /// [`TOOLS`], from the programs of this machine.
