@@ -13,7 +13,7 @@ use envoy::listener::{self, sni};
 use envoy::packing::Packing;
 use envoy_api::envoy::config::listener::v3::Listener as EnvoyListener;
 use envoy_api::{Message, json};
-use model::cluster::{CircuitBreakers, Discovery, DnsTarget, Protocol};
+use model::cluster::{CircuitBreakers, ClusterOverrides, Discovery, DnsTarget, Protocol};
 use model::listener::{AccessLog, AccessLogFormat, ConnectionSettings, HttpSettings, HttpVersions};
 use model::tls::{Termination, TlsVersion, TlsVersions};
 use model::{
@@ -48,7 +48,8 @@ fn encrypted(port: &Port) -> EnvoyListener {
 fn dns_cluster(protocol: Protocol, port: u16) -> Cluster {
     let backend = EndpointsId::tcp("shop", "web", port);
     let discovery = Discovery::Dns(vec![DnsTarget { host: "web.example".into(), port }]);
-    Cluster { protocol, max_retries: Some(7), ..Cluster::new(ClusterId::from(backend), discovery) }
+    let overrides = ClusterOverrides { max_retries: Some(7), ..ClusterOverrides::default() };
+    Cluster { protocol, overrides, ..Cluster::new(ClusterId::from(backend), discovery) }
 }
 
 #[test]

@@ -376,15 +376,29 @@ fn weights(object: &TcpMapping, members: &[ObjectRef], view: &mut impl EmissaryV
     let of = |object: &TcpMapping| object.spec.weight.ok().copied().flatten().unwrap_or_default();
     let before = members.iter().take_while(|one| **one != own);
     let before: i64 = before.filter_map(|one| view.tcp_mapping(one)).map(|one| of(&one).clamp(0, 100)).sum();
-    if of(object) > 0 && before + of(object) > 100 {
+    if exceeds(before, of(object)) {
         let why = format!("Total weight of mappings exceeds 100; {} gets what the others leave", object.meta.name);
         problems.add(Problem::new(Code::TcpMappingConflict, "weight", why));
     }
 }
 
+/// Whether a weight, which may be any number here, is more than those before it leave of a hundred.
+fn exceeds(before: i64, own: i64) -> bool {
+    own > 0 && own > 100 - before
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_weight_is_too_large_to_be_reported() {
+        for (before, own, expected) in
+            [(0, 100, false), (40, 60, false), (40, 61, true), (1, i64::MAX, true), (200, i64::MIN, false)]
+        {
+            assert_eq!(exceeds(before, own), expected, "{before} {own}");
+        }
+    }
 
     #[test]
     fn weights_are_shares_of_a_hundred() {

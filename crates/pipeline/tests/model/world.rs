@@ -118,11 +118,11 @@ impl World {
                 let assignment = endpoints::load_assignment(&model.id, &endpoints);
                 self.add(Kind::Endpoints, &resource, &assignment, endpoints);
             }
-            let validation = model.validation.as_ref().filter(|_| model.protocol.is_tls());
+            let validation = model.overrides.validation.as_ref().filter(|_| model.protocol.is_tls());
             if let Some(ca) = validation.and_then(|validation| validation.ca.bundle()) {
                 authorities.insert(name::ca(ca), ca.clone());
             }
-            if let Some(secret) = &model.client_certificate {
+            if let Some(secret) = &model.overrides.client_certificate {
                 certificates.insert(CertificateRef::Secret(secret.clone()));
             }
             ids.push(model.id);
