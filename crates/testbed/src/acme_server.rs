@@ -8,6 +8,7 @@ use crate::client::{Client, Failure};
 use crate::net::Net;
 use crate::process::{Command, Process};
 use crate::report::debug_as_report;
+use crate::start::StartError;
 use crate::state::StateDir;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct AcmeServer {
 
 impl AcmeServer {
     /// Starts both, and waits until they listen.
-    pub async fn start() -> Result<AcmeServer, Error> {
+    pub async fn start() -> Result<AcmeServer, StartError> {
         let net = Net::here()?;
         let state = StateDir::new("acme-server")?;
         let (address, dns) = (net.socket(ACME), net.socket(DNS));
@@ -82,11 +83,11 @@ impl AcmeServer {
     }
 
     /// Answers questions for a host with this address. Hosts that nothing was said about have none.
-    pub async fn resolve(&self, host: &str, address: IpAddr) -> Result<(), Error> {
+    pub async fn resolve(&self, host: &str, address: IpAddr) -> Result<(), RecordError> {
         let record = json!({ "host": host, "addresses": [address] });
         let management = Client::new(SocketAddr::new(self.dns.ip(), MANAGEMENT));
-        let answer = management.post("/add-a", record.to_string()).await.map_err(Error::Record)?;
-        if answer.status == 200 { Ok(()) } else { Err(Error::Refused(answer.text())) }
+        let answer = management.post("/add-a", record.to_string()).await.map_err(RecordError::Unanswered)?;
+        if answer.status == 200 { Ok(()) } else { Err(RecordError::Refused(answer.text())) }
     }
 
     /// How many challenges it has validated.
@@ -100,26 +101,14 @@ impl AcmeServer {
     }
 }
 
-/// The server could not be had, did not start, or took no record.
+/// The DNS server has no such record.
 #[derive(thiserror::Error)]
-pub enum Error {
-    /// A program is not there.
-    #[error(transparent)]
-    Part(#[from] parts::Missing),
-    /// There is no private network.
-    #[error(transparent)]
-    Net(#[from] crate::net::Error),
-    /// Its folder could not be made.
-    #[error(transparent)]
-    State(#[from] crate::state::Error),
-    /// A program did not start, or died, or was late.
-    #[error(transparent)]
-    Process(#[from] crate::process::Error),
-    /// The DNS server did not answer.
+pub enum RecordError {
+    /// It did not answer.
     #[error("a record for the DNS server of the ACME server")]
-    Record(#[source] Failure),
-    /// The DNS server took no record.
+    Unanswered(#[source] Failure),
+    /// It took no record.
     #[error("the DNS server of the ACME server refused a record: {0}")]
     Refused(String),
 }
-debug_as_report!(Error);
+debug_as_report!(RecordError);
