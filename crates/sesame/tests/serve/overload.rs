@@ -81,6 +81,9 @@ async fn memory_that_clients_take_ends_at_the_limit_and_comes_back() {
         let stats = envoy.admin().get("/stats?filter=stop_accepting_requests.active").await.unwrap();
         stats.trim().ends_with(": 1")
     };
+    let received = async || {
+        envoy.admin().stat("http.ingress_http.downstream_cx_rx_bytes_total").await.unwrap().unwrap_or_default()
+    };
     // Each request has headers as large as Envoy takes them, and a body that never comes.
     while !pressed().await {
         assert!(held.len() < 900, "{} connections, {} bytes of {limit}", held.len(), heap(&envoy).await);
@@ -93,6 +96,15 @@ async fn memory_that_clients_take_ends_at_the_limit_and_comes_back() {
             wire.write(head).await.unwrap();
             held.push(wire);
         }
+        // Envoy reads them, and looks at its memory from time to time: connections may be opened faster than both.
+        let taken = async || {
+            let is_read = received().await >= 50_000 * held.len() as u64;
+            match pressed().await || is_read && heap(&envoy).await < limit {
+                true => Ok(()),
+                false => Err(format!("{} bytes of {limit}", heap(&envoy).await)),
+            }
+        };
+        eventually("the requests to be read, and the limit to be noticed", TIMEOUT, taken).await.unwrap();
     }
     assert!(heap(&envoy).await < limit + ROOM, "it goes on to grow");
     for path in ["/ready", "/stats"] {

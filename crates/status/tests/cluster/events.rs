@@ -10,14 +10,17 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use model::{Code, ObjectRef, Verdict};
 use serde_json::{Value, json};
-use status::{Leadership, Report};
+use status::{CONTROLLER, Leadership, Report};
 use testbed::ApiServer;
 
 use crate::bed::{ADDRESS, LIMIT, Replica, create, ingress, until_says};
 
+/// The events of Sesame in a namespace. The API server has some of its own, such as about an address of a Service that it repairs.
 async fn all(api: &ApiServer, namespace: &str) -> Vec<Event> {
     let events = Api::<Event>::namespaced(api.client().unwrap(), namespace);
-    events.list(&ListParams::default()).await.unwrap().items
+    let ours = |event: &Event| event.reporting_controller.as_deref() == Some(CONTROLLER);
+    let events = events.list(&ListParams::default()).await.unwrap().items;
+    events.into_iter().filter(ours).collect()
 }
 
 async fn annotate(ingresses: &Api<Ingress>, name: &str, wrong: Value) {
