@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// From how many facts on it is looked for those that nobody has any more.
+/// How many facts there may be before those that nobody has any more are looked for.
 const FEW: usize = 64;
 
 /// All facts that somebody has.

@@ -242,7 +242,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     }
     if let Some(files) = files.clone() {
         let expiry = certificates::expiry::watch(files, live.args.namespace.clone(), reporter.clone());
-        // Files that are left of another container are replaced; those of another issuer are what they are.
+        // Files of our own issuer may be those of an earlier container until they are written again; others are checked from the start.
         let has_certificates = has_certificates.clone();
         let files_are_own = async move {
             if issued {
