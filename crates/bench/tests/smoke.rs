@@ -37,6 +37,8 @@ fn every_row_is_measured() {
             "20",
             "--proxies",
             "20",
+            "--protected",
+            "20",
             "--routes",
             "20",
             "--mappings",
@@ -70,6 +72,8 @@ fn every_row_is_measured() {
         "disk cache",
         "/metrics",
         "in step",
+        "provider edit",
+        "held to it",
     ] {
         assert!(table.contains(row), "there is no row about {row}:\n{table}");
     }

@@ -29,14 +29,14 @@ pub fn with_global(mut translation: Translation, reads: &mut Reads<'_>) -> Trans
     if translation.all_routes().next().is_none() {
         return translation;
     }
-    let extension = extensions::find(&global.extension, reads).map_err(|no| {
-        if no.code == Code::SecretPending {
+    let extension = extensions::find(&global.extension, reads).map_err(|rejection| {
+        if rejection.code == Code::SecretPending {
             translation.pending.push(translation.subject.clone());
             translation.pending.sort();
             translation.pending.dedup();
         }
-        let why = format!("the authorization server for all routes cannot be asked: {}", no.why);
-        translation.verdicts.push(Verdict::new(no.code, translation.subject.at(""), why));
+        let why = format!("the authorization server for all routes cannot be asked: {}", rejection.why);
+        translation.verdicts.push(Verdict::new(rejection.code, translation.subject.at(""), why));
         translation.verdicts.sort();
     });
     let server = Arc::new(global.settings.server(extension.ok()));

@@ -3,12 +3,12 @@
 //! In: the objects of the API server or of files, and the [annotations](annotation) of Services and Ingresses. Out: a table for each
 //! type, [`Emissary`], which dialects read in place of [`Objects`]: only objects whose `ambassador_id` names this instance are in
 //! it. An object of its own wins over one of the same kind, namespace and name in an annotation; of several annotations that of
-//! the older object does ([`Owners`]). Verdicts about an object in an annotation are reported on its carrier, with the line in the
-//! annotation ([`CarrierVerdicts`]).
+//! the older object does ([`Owners`]). Verdicts about an object in an annotation are reported on the annotated object, with the
+//! line in the annotation ([`AnnotationVerdicts`]).
 
 pub mod annotation;
+pub mod annotation_verdicts;
 pub mod authorization;
-pub mod carrier_verdicts;
 pub mod logs;
 pub mod rate_limits;
 pub mod runtime_flags;
@@ -16,7 +16,7 @@ pub mod script;
 pub mod tracing;
 
 use crate::{objects::Objects, settings::ForEmissary};
-use annotation::{CarriedByKey, CarriedObjects, IngressCarriers, ServiceCarriers};
+use annotation::{AnnotatedIngresses, AnnotatedServices, AnnotationObjects, AnnotationObjectsByKey};
 use dialect_emissary::module::{self, ModuleInEffect};
 use engine::{Declared, Derived, Index, Reads, Table};
 use kinds::{
@@ -26,7 +26,7 @@ use kinds::{
 use model::ObjectRef;
 use std::{marker::PhantomData, sync::Arc};
 
-pub use carrier_verdicts::CarrierVerdicts;
+pub use annotation_verdicts::AnnotationVerdicts;
 
 /// The objects of a type that are for this instance.
 pub struct Emissary<T>(PhantomData<T>);
@@ -37,7 +37,7 @@ pub struct EmissaryObject<T> {
     /// The object.
     pub object: Arc<T>,
     /// The Service or Ingress in whose annotation it stands, if it is no object of its own.
-    pub carrier: Option<ObjectRef>,
+    pub annotated: Option<ObjectRef>,
 }
 
 impl<T: Typed> Table for Emissary<T> {
@@ -70,12 +70,12 @@ const fn name(plural: &'static str) -> &'static str {
 impl<T: Typed + HasAmbassadorId> Derived for Emissary<T> {
     fn compute(&self, key: &ObjectRef, reads: &mut Reads<'_>) -> Option<EmissaryObject<T>> {
         if let Some(object) = own::<T>(key, reads) {
-            return Some(EmissaryObject { object, carrier: None });
+            return Some(EmissaryObject { object, annotated: None });
         }
-        let Owner::Carrier(carrier) = &**reads.get::<Owners>(key)? else { return None };
-        let carried = reads.get::<CarriedObjects>(carrier)?;
-        let object = carried.find(key)?.object.get::<T>()?.clone();
-        Some(EmissaryObject { object, carrier: Some(carrier.clone()) })
+        let Owner::Annotation(annotated) = &**reads.get::<Owners>(key)? else { return None };
+        let content = reads.get::<AnnotationObjects>(annotated)?;
+        let object = content.find(key)?.object.get::<T>()?.clone();
+        Some(EmissaryObject { object, annotated: Some(annotated.clone()) })
     }
 }
 
@@ -87,9 +87,9 @@ fn own<T: Typed + HasAmbassadorId>(key: &ObjectRef, reads: &mut Reads<'_>) -> Op
 }
 
 /// Objects in annotations by type: the keys of [`Emissary`] that are no objects of their own.
-pub struct CarriedByType<T>(PhantomData<T>);
+pub struct AnnotationObjectsByType<T>(PhantomData<T>);
 
-impl<T: Typed> Index for CarriedByType<T> {
+impl<T: Typed> Index for AnnotationObjectsByType<T> {
     type Of = Owners;
     type Key = ObjectRef;
     const NAME: &'static str = T::KINDS[0].plural();
@@ -115,7 +115,7 @@ pub enum Owner {
     /// The API server: the annotations lose.
     ApiServer,
     /// This Service or Ingress.
-    Carrier(ObjectRef),
+    Annotation(ObjectRef),
     /// Nobody: it is for other instances.
     OtherInstance,
 }
@@ -135,14 +135,14 @@ impl Derived for Owners {
             return Some(Owner::ApiServer);
         }
         let settings = reads.get::<ForEmissary>(&())?;
-        let carriers: Vec<_> = reads.probe::<CarriedByKey>(key).collect();
-        let ours = carriers.into_iter().filter_map(|carrier| {
-            let carried = reads.get::<CarriedObjects>(carrier)?.find(key)?;
+        let annotated: Vec<_> = reads.probe::<AnnotationObjectsByKey>(key).collect();
+        let ours = annotated.into_iter().filter_map(|annotated| {
+            let content = reads.get::<AnnotationObjects>(annotated)?.find(key)?;
             let is_ours =
-                ambassador_id(&carried.object).is_some_and(|ids| emissary::is_for(ids, &settings.ambassador_id));
-            is_ours.then(|| (carried.object.meta().created, carrier))
+                ambassador_id(&content.object).is_some_and(|ids| emissary::is_for(ids, &settings.ambassador_id));
+            is_ours.then(|| (content.object.meta().created, annotated))
         });
-        Some(ours.min().map_or(Owner::OtherInstance, |(_, carrier)| Owner::Carrier(carrier.clone())))
+        Some(ours.min().map_or(Owner::OtherInstance, |(_, annotated)| Owner::Annotation(annotated.clone())))
     }
 }
 
@@ -192,13 +192,13 @@ macro_rules! types {
 
         /// Declares the tables.
         pub fn declare(pipeline: &mut engine::Pipeline) {
-            pipeline.index::<ServiceCarriers>().index::<IngressCarriers>();
-            pipeline.derived(CarriedObjects).per::<ServiceCarriers>().per::<IngressCarriers>();
-            pipeline.index::<CarriedByKey>();
-            pipeline.derived(Owners).per::<CarriedByKey>().output();
+            pipeline.index::<AnnotatedServices>().index::<AnnotatedIngresses>();
+            pipeline.derived(AnnotationObjects).per::<AnnotatedServices>().per::<AnnotatedIngresses>();
+            pipeline.index::<AnnotationObjectsByKey>();
+            pipeline.derived(Owners).per::<AnnotationObjectsByKey>().output();
             $(
-                pipeline.index::<CarriedByType<$type>>();
-                pipeline.derived(Emissary::<$type>(PhantomData)).each::<Objects<$type>>().per::<CarriedByType<$type>>().fans_out();
+                pipeline.index::<AnnotationObjectsByType<$type>>();
+                pipeline.derived(Emissary::<$type>(PhantomData)).each::<Objects<$type>>().per::<AnnotationObjectsByType<$type>>().fans_out();
             )*
             pipeline.derived(Modules).always(()).fans_out();
         }

@@ -170,7 +170,7 @@ impl Pipeline {
         slots::declare(&mut declaration);
         quarantine::declare(&mut declaration);
         verdicts::declare(&mut declaration);
-        emissary::carrier_verdicts::declare(&mut declaration);
+        emissary::annotation_verdicts::declare(&mut declaration);
         facts::declare(&mut declaration);
         object_resources::declare(&mut declaration, settings);
         let (quarantine, early, unsigned, clock) = Default::default();
@@ -441,7 +441,7 @@ impl Pipeline {
         let facts = self.engine.changes::<Facts>();
         output.facts.extend(facts.set.into_iter().map(|(object, facts)| (object, Some(Arc::unwrap_or_clone(facts)))));
         output.facts.extend(facts.gone.into_iter().map(|object| (object, None)));
-        output.verdicts.extend(emissary::carrier_verdicts::changes(&mut self.engine));
+        output.verdicts.extend(emissary::annotation_verdicts::changes(&mut self.engine));
     }
 
     /// The hosts that wait for a self-signed certificate. Whoever makes one hands it in by [`Self::sign`].

@@ -67,12 +67,12 @@ impl<'d, 'r> TableView<'d, 'r> {
         if !self.fetched_secrets {
             return None;
         }
-        let no = match self.reads.get::<FetchResults>(id).map(|answer| &**answer) {
+        let rejection = match self.reads.get::<FetchResults>(id).map(|answer| &**answer) {
             Some(FetchResult::Found | FetchResult::Absent) => return None,
             Some(FetchResult::NotReadable(why)) => Rejection::new(Code::SecretNotReadable, format!("{id}: {why}")),
             None => Rejection::new(Code::SecretPending, format!("{id} has not been read yet")),
         };
-        Some(Arc::new(Err(no)))
+        Some(Arc::new(Err(rejection)))
     }
 }
 

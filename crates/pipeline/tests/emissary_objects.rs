@@ -30,8 +30,8 @@ fn decoded(kind: Kind, json: &Value) -> Object {
     kinds::decode_json(kind, json.to_string().as_bytes()).unwrap().object
 }
 
-/// A carrier with an annotation, created so many days after others.
-fn carrier(kind: Kind, name: &str, day: u32, annotation: &str) -> Object {
+/// an object with the annotation, created so many days after others.
+fn annotated(kind: Kind, name: &str, day: u32, annotation: &str) -> Object {
     let metadata = json!({
         "name": name, "namespace": "shop", "labels": { "team": "a" }, "creationTimestamp": format!("2026-01-{:02}T00:00:00Z", day + 1),
         "annotations": { "getambassador.io/config": annotation },
@@ -101,20 +101,20 @@ prefix: /mixed/
 fn every_form_of_the_annotation_is_read() {
     for kind in [kind::SERVICE, kind::INGRESS] {
         let mut pipeline = Pipeline::new(&settings("default"));
-        let carrier = carrier(kind, "carrier", 0, FORMS);
-        put(&mut pipeline, &carrier);
+        let annotated = annotated(kind, "annotated", 0, FORMS);
+        put(&mut pipeline, &annotated);
         let told = reported(&pipeline.settle());
         // No Service and no Host is there; the annotation itself is fine.
         let of_annotation = |line: &&String| line.starts_with("SES90");
-        assert_eq!(told[&carrier.key().to_string()].iter().find(of_annotation), None, "{told:?}");
+        assert_eq!(told[&annotated.key().to_string()].iter().find(of_annotation), None, "{told:?}");
         let mapping = |name: &str| {
             let found = found::<Mapping>(&pipeline, name).unwrap_or_else(|| panic!("no Mapping {name}"));
-            assert_eq!(found.carrier.as_ref(), Some(&carrier.key()));
+            assert_eq!(found.annotated.as_ref(), Some(&annotated.key()));
             let mapping = found.object.clone();
             let text =
                 |field: &kinds::Checked<Option<Box<str>>>| field.get().unwrap().as_deref().unwrap_or("-").to_owned();
             let label = mapping.meta.labels.get("team").unwrap().unwrap().to_string();
-            assert_eq!(mapping.meta.created, carrier.meta().created);
+            assert_eq!(mapping.meta.created, annotated.meta().created);
             (text(&mapping.spec.prefix), text(&mapping.spec.hostname), text(&mapping.spec.service), label)
         };
         let of = |prefix: &str, host: &str, service: &str, label: &str| {
@@ -124,7 +124,7 @@ fn every_form_of_the_annotation_is_read() {
         assert_eq!(mapping("flat"), of("/flat/", "*", "https://flat", "c"));
         assert_eq!(mapping("json"), of("/json/", "b.example.com", "json", "a"));
         assert_eq!(mapping("mixed-name"), of("/mixed/", "-", "mixed", "a"));
-        pipeline.put(&carrier.key(), None);
+        pipeline.put(&annotated.key(), None);
         pipeline.settle();
         assert!(found::<Mapping>(&pipeline, "whole").is_none());
         assert_eq!(pipeline.self_check(), Ok(()));
@@ -171,9 +171,9 @@ metadata: {name: portal}
 ";
 
 #[test]
-fn what_is_wrong_is_told_on_the_carrier_with_its_line() {
+fn verdicts_stand_on_the_annotated_object_with_their_line() {
     let mut pipeline = Pipeline::new(&settings("default"));
-    let service = carrier(kind::SERVICE, "web", 0, TROUBLE);
+    let service = annotated(kind::SERVICE, "web", 0, TROUBLE);
     put(&mut pipeline, &service);
     let output = pipeline.settle();
     let told = reported(&output);
@@ -220,9 +220,9 @@ fn what_is_wrong_is_told_on_the_carrier_with_its_line() {
 fn of_two_definitions_one_is_in_effect_and_the_other_is_told() {
     let mut pipeline = Pipeline::new(&settings("default"));
     let portal = "{apiVersion: getambassador.io/v2, kind: DevPortal, name: portal}";
-    let (old, new) = (carrier(kind::INGRESS, "old", 1, portal), carrier(kind::SERVICE, "new", 2, portal));
+    let (old, new) = (annotated(kind::INGRESS, "old", 1, portal), annotated(kind::SERVICE, "new", 2, portal));
     put(&mut pipeline, &new);
-    let owner = |pipeline: &Pipeline| found::<DevPortal>(pipeline, "portal").unwrap().carrier.clone();
+    let owner = |pipeline: &Pipeline| found::<DevPortal>(pipeline, "portal").unwrap().annotated.clone();
     pipeline.settle();
     assert_eq!(owner(&pipeline), Some(new.key()));
 
@@ -258,9 +258,9 @@ fn of_two_definitions_one_is_in_effect_and_the_other_is_told() {
 #[test]
 fn two_instances_with_two_ids_share_nothing() {
     let annotation = "\
-{apiVersion: getambassador.io/v2, kind: DevPortal, name: carried-blue, ambassador_id: blue}
+{apiVersion: getambassador.io/v2, kind: DevPortal, name: annotated-blue, ambassador_id: blue}
 ---
-{apiVersion: getambassador.io/v2, kind: DevPortal, name: carried-default}
+{apiVersion: getambassador.io/v2, kind: DevPortal, name: annotated-default}
 ";
     let objects = [
         object(kind::DEV_PORTAL, "blue", &json!({ "ambassador_id": ["blue"] })),
@@ -269,21 +269,21 @@ fn two_instances_with_two_ids_share_nothing() {
         object(kind::DEV_PORTAL, "both", &json!({ "ambassador_id": ["blue", "default"] })),
         object(kind::DEV_PORTAL, "broken", &json!({ "ambassador_id": { "a": 1 } })),
         object(kind::MODULE, "ambassador", &json!({ "ambassador_id": ["blue"], "config": { "server_name": "blue" } })),
-        carrier(kind::SERVICE, "web", 0, annotation),
+        annotated(kind::SERVICE, "web", 0, annotation),
     ];
-    let names = ["blue", "default", "every", "both", "broken", "carried-blue", "carried-default"];
+    let names = ["blue", "default", "every", "both", "broken", "annotated-blue", "annotated-default"];
     let mut pipeline = Pipeline::new(&settings("blue"));
     objects.iter().for_each(|object| put(&mut pipeline, object));
     let blue = reported(&pipeline.settle());
     let read = |pipeline: &Pipeline| -> Vec<&str> {
         names.into_iter().filter(|name| found::<DevPortal>(pipeline, name).is_some()).collect()
     };
-    assert_eq!(read(&pipeline), ["blue", "every", "both", "carried-blue"]);
+    assert_eq!(read(&pipeline), ["blue", "every", "both", "annotated-blue"]);
     let portals: Vec<_> = blue.keys().filter(|key| key.starts_with("DevPortal")).collect();
     assert_eq!(portals, ["DevPortal shop/blue", "DevPortal shop/both", "DevPortal shop/every"]);
     assert_eq!(
         blue["Service shop/web"],
-        ["SES9001 line 1: DevPortal carried-blue spec: Sesame has no developer portal"]
+        ["SES9001 line 1: DevPortal annotated-blue spec: Sesame has no developer portal"]
     );
     let module = pipeline.engine().get::<Modules>(&()).unwrap();
     assert_eq!(module.settings.server_name.get().unwrap().as_deref(), Some("blue"));
@@ -294,11 +294,11 @@ fn two_instances_with_two_ids_share_nothing() {
     let gone: Vec<_> =
         output.verdicts.iter().filter(|(_, list)| list.is_none()).map(|(key, _)| key.to_string()).collect();
     assert!(gone.contains(&"DevPortal shop/blue".to_owned()), "{gone:?}");
-    assert_eq!(read(&pipeline), ["default", "every", "both", "carried-default"]);
+    assert_eq!(read(&pipeline), ["default", "every", "both", "annotated-default"]);
     assert!(pipeline.engine().get::<Modules>(&()).is_none());
     assert_eq!(
         reported(&output)["Service shop/web"],
-        ["SES9001 line 3: DevPortal carried-default spec: Sesame has no developer portal"]
+        ["SES9001 line 3: DevPortal annotated-default spec: Sesame has no developer portal"]
     );
     assert_eq!(pipeline.self_check(), Ok(()));
 }
@@ -324,7 +324,7 @@ fn an_annotation_is_bounded() {
         (&deep, "line 1: ", true, false),
     ] {
         let mut pipeline = Pipeline::new(&settings("default"));
-        put(&mut pipeline, &carrier(kind::SERVICE, "web", 0, annotation));
+        put(&mut pipeline, &annotated(kind::SERVICE, "web", 0, annotation));
         let told = reported(&pipeline.settle());
         let limit = told["Service shop/web"]
             .iter()
@@ -345,8 +345,8 @@ fn an_annotation_is_bounded() {
 /// One edit of the objects.
 #[derive(Clone, Debug)]
 enum Edit {
-    Carrier(Kind, u8, u8, Vec<(u8, u8)>),
-    NoCarrier(Kind, u8),
+    Annotated(Kind, u8, u8, Vec<(u8, u8)>),
+    NotAnnotated(Kind, u8),
     Object(u8, u8),
     NoObject(u8),
     Instance(u8),
@@ -356,8 +356,8 @@ fn edits() -> impl Strategy<Value = Edit> {
     let kind = || prop::sample::select(vec![kind::SERVICE, kind::INGRESS]);
     prop_oneof![
         4 => (kind(), 0..3_u8, 0..4_u8, prop::collection::vec((0..4_u8, 0..4_u8), 0..4))
-            .prop_map(|(kind, name, day, objects)| Edit::Carrier(kind, name, day, objects)),
-        1 => (kind(), 0..3_u8).prop_map(|(kind, name)| Edit::NoCarrier(kind, name)),
+            .prop_map(|(kind, name, day, objects)| Edit::Annotated(kind, name, day, objects)),
+        1 => (kind(), 0..3_u8).prop_map(|(kind, name)| Edit::NotAnnotated(kind, name)),
         2 => (0..4_u8, 0..4_u8).prop_map(|(name, id)| Edit::Object(name, id)),
         1 => (0..4_u8).prop_map(Edit::NoObject),
         1 => (0..2_u8).prop_map(Edit::Instance),
@@ -370,21 +370,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// After any edits the tables are those of a build from nothing, and each object of this instance is told exactly once: on
-    /// itself, or on the carrier that holds it.
+    /// itself, or on the annotated object.
     #[test]
     fn any_edits_end_as_a_build_from_nothing(script in prop::collection::vec(edits(), 1..24)) {
         let mut pipeline = Pipeline::new(&settings("default"));
         let mut told: BTreeMap<ObjectRef, Arc<Vec<model::Verdict>>> = BTreeMap::new();
         for edit in script {
             match edit {
-                Edit::Carrier(kind, name, day, objects) => {
+                Edit::Annotated(kind, name, day, objects) => {
                     let documents = objects.iter().map(|(name, id)| {
                         let id = IDS[usize::from(*id)];
                         format!("---\n{{apiVersion: getambassador.io/v2, kind: DevPortal, name: p{name}, ambassador_id: {id}}}\n")
                     });
-                    put(&mut pipeline, &carrier(kind, &format!("c{name}"), day.into(), &documents.collect::<String>()));
+                    put(&mut pipeline, &annotated(kind, &format!("c{name}"), day.into(), &documents.collect::<String>()));
                 }
-                Edit::NoCarrier(kind, name) => pipeline.put(&ObjectRef::new(kind, "shop", format!("c{name}")), None),
+                Edit::NotAnnotated(kind, name) => pipeline.put(&ObjectRef::new(kind, "shop", format!("c{name}")), None),
                 Edit::Object(name, id) => {
                     let spec = json!({ "ambassador_id": [IDS[usize::from(id)]] });
                     put(&mut pipeline, &object(kind::DEV_PORTAL, &format!("p{name}"), &spec));
@@ -409,12 +409,11 @@ proptest! {
 #[test]
 fn a_module_in_an_annotation_counts_as_any_other() {
     let mut pipeline = Pipeline::new(&settings("default"));
-    let annotation =
-        "{apiVersion: ambassador/v1, kind: Module, name: ambassador, config: {server_name: carried, service_port: 1}}";
-    put(&mut pipeline, &carrier(kind::SERVICE, "web", 0, annotation));
+    let annotation = "{apiVersion: ambassador/v1, kind: Module, name: ambassador, config: {server_name: annotated, service_port: 1}}";
+    put(&mut pipeline, &annotated(kind::SERVICE, "web", 0, annotation));
     let told = reported(&pipeline.settle());
     let module = pipeline.engine().get::<Modules>(&()).unwrap();
-    assert_eq!(module.settings.server_name.get().unwrap().as_deref(), Some("carried"));
+    assert_eq!(module.settings.server_name.get().unwrap().as_deref(), Some("annotated"));
     assert_eq!(
         told["Service shop/web"],
         [
@@ -422,7 +421,7 @@ fn a_module_in_an_annotation_counts_as_any_other() {
         ]
     );
     assert_eq!(
-        found::<Module>(&pipeline, "ambassador").unwrap().carrier.as_ref().unwrap().to_string(),
+        found::<Module>(&pipeline, "ambassador").unwrap().annotated.as_ref().unwrap().to_string(),
         "Service shop/web"
     );
 }

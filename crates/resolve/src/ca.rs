@@ -14,14 +14,14 @@ pub const ENTRY: &str = "ca.crt";
 
 /// The certificates of a bundle, clean and in their order; whatever else stands in the text is left out.
 pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, Rejection> {
-    let no = |why: String| Rejection::new(Code::CaNotValid, format!("{name}: {why}"));
-    let certificates = pem::certificates(text).map_err(|why| no(format!("{ENTRY} {why}")))?;
+    let reject = |why: String| Rejection::new(Code::CaNotValid, format!("{name}: {why}"));
+    let certificates = pem::certificates(text).map_err(|why| reject(format!("{ENTRY} {why}")))?;
     if certificates.is_empty() {
-        return Err(no(format!("{ENTRY} contains no certificate")));
+        return Err(reject(format!("{ENTRY} contains no certificate")));
     }
     for (index, certificate) in certificates.iter().enumerate() {
         if x509::read(certificate).is_none() {
-            return Err(no(format!("certificate {} in {ENTRY} is not valid X.509", index + 1)));
+            return Err(reject(format!("certificate {} in {ENTRY} is not valid X.509", index + 1)));
         }
     }
     Ok(pem::text("CERTIFICATE", &certificates).into())
@@ -78,7 +78,7 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "ca", "namespace": "shop" }, "data": data,
         });
         let decoded = kinds::decode_json(kinds::kind::CONFIG_MAP, object.to_string().as_bytes()).unwrap();
-        read_config_map(decoded.object.get::<ConfigMap>().unwrap()).map_err(|no| no.code)
+        read_config_map(decoded.object.get::<ConfigMap>().unwrap()).map_err(|rejection| rejection.code)
     }
 
     #[test]

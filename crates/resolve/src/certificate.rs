@@ -130,34 +130,35 @@ pub fn may_hold_one(secret: &Secret) -> bool {
 /// Reads the certificate of a Secret.
 pub fn read(secret: &Secret) -> Result<Certificate, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
-    let no = |code, why: &str| Rejection::new(code, format!("{name}: {why}"));
+    let reject = |code, why: &str| Rejection::new(code, format!("{name}: {why}"));
     if !may_hold_one(secret) {
-        return Err(no(Code::SecretType, &format!("type is {}", type_of(secret).unwrap_or("not readable"))));
+        return Err(reject(Code::SecretType, &format!("type is {}", type_of(secret).unwrap_or("not readable"))));
     }
     let entry = |key: &str| match secret.get(key) {
         Ok(Some(content)) if !content.is_empty() => Ok(content),
-        Ok(_) => Err(no(Code::SecretKeyMissing, &format!("{key} is missing"))),
-        Err(fault) => Err(no(Code::SecretKeyMissing, &fault.to_string())),
+        Ok(_) => Err(reject(Code::SecretKeyMissing, &format!("{key} is missing"))),
+        Err(fault) => Err(reject(Code::SecretKeyMissing, &fault.to_string())),
     };
     let chain =
-        pem::certificates(entry(CHAIN)?).map_err(|why| no(Code::CertificateNotPem, &format!("{CHAIN} {why}")))?;
-    let key = pem::private_key(entry(KEY)?).map_err(|why| no(Code::PrivateKeyNotPem, &format!("{KEY} {why}")))?;
+        pem::certificates(entry(CHAIN)?).map_err(|why| reject(Code::CertificateNotPem, &format!("{CHAIN} {why}")))?;
+    let key = pem::private_key(entry(KEY)?).map_err(|why| reject(Code::PrivateKeyNotPem, &format!("{KEY} {why}")))?;
     let mut usages = Vec::with_capacity(chain.len());
     for (index, certificate) in chain.iter().enumerate() {
         let unreadable =
-            || no(Code::CertificateNotPem, &format!("certificate {} in {CHAIN} is not valid X.509", index + 1));
+            || reject(Code::CertificateNotPem, &format!("certificate {} in {CHAIN} is not valid X.509", index + 1));
         usages.push(x509::read(certificate).ok_or_else(unreadable)?);
     }
     let (Some(leaf), Some(usage)) = (chain.first(), usages.first()) else {
-        return Err(no(Code::CertificateNotPem, "tls.crt contains no certificate"));
+        return Err(reject(Code::CertificateNotPem, "tls.crt contains no certificate"));
     };
     let (_, leaf) = X509Certificate::from_der(leaf)
-        .map_err(|_| no(Code::CertificateNotPem, "the first certificate in tls.crt is not valid X.509"))?;
-    strength(&leaf).map_err(|why| no(Code::KeyTooWeak, &why))?;
-    serves(usage, &leaf).map_err(|(code, why)| no(code, why))?;
-    let signer = any_supported_type(&key).map_err(|_| no(Code::PrivateKeyNotPem, "tls.key is not a supported key"))?;
+        .map_err(|_| reject(Code::CertificateNotPem, "the first certificate in tls.crt is not valid X.509"))?;
+    strength(&leaf).map_err(|why| reject(Code::KeyTooWeak, &why))?;
+    serves(usage, &leaf).map_err(|(code, why)| reject(code, why))?;
+    let signer =
+        any_supported_type(&key).map_err(|_| reject(Code::PrivateKeyNotPem, "tls.key is not a supported key"))?;
     if signer.public_key().as_deref() != Some(leaf.public_key().raw) {
-        return Err(no(Code::KeyMismatch, "tls.key does not match the first certificate in tls.crt"));
+        return Err(reject(Code::KeyMismatch, "tls.key does not match the first certificate in tls.crt"));
     }
     Ok(Certificate {
         pair: KeyPair { chain: pem::text("CERTIFICATE", &chain).into(), key: pem::key_text(&key).into() },
@@ -263,7 +264,7 @@ mod tests {
             "stringData": { "tls.crt": chain, "tls.key": key },
         });
         let decoded = kinds::decode_json(kinds::kind::SECRET, object.to_string().as_bytes()).unwrap();
-        read(decoded.object.get::<Secret>().unwrap()).map_err(|no| no.code)
+        read(decoded.object.get::<Secret>().unwrap()).map_err(|rejection| rejection.code)
     }
 
     #[test]
@@ -412,9 +413,9 @@ mod tests {
         let names: Vec<&str> = certificate.names.iter().map(|name| &**name).collect();
         assert_eq!(names, ["*.a.example.com", "*.example.com", "b.example.com", "z.example.com"]);
         let not_for = |certificate: &Certificate, host: &str| {
-            let no =
+            let rejection =
                 certificate.not_for(&ObjectRef::new(kinds::kind::SECRET, "shop", "cert"), &Host::parse(host).unwrap());
-            no.map(|no| no.why.to_string())
+            rejection.map(|rejection| rejection.why.to_string())
         };
         for host in ["z.example.com", "c.example.com", "*.example.com", "x.a.example.com", "a.example.com"] {
             assert_eq!(not_for(&certificate, host), None, "{host}");

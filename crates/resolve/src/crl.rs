@@ -40,13 +40,13 @@ pub struct RevocationLists {
 /// The lists in a Secret.
 pub fn read(secret: &Secret) -> Result<RevocationLists, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
-    let no = |code, why: String| Rejection::new(code, format!("{name}: {why}"));
+    let reject = |code, why: String| Rejection::new(code, format!("{name}: {why}"));
     let text = match secret.get(ENTRY) {
         Ok(Some(content)) if !content.is_empty() => content,
-        Ok(_) => return Err(no(Code::SecretKeyMissing, format!("{ENTRY} is missing"))),
-        Err(fault) => return Err(no(Code::SecretKeyMissing, fault.to_string())),
+        Ok(_) => return Err(reject(Code::SecretKeyMissing, format!("{ENTRY} is missing"))),
+        Err(fault) => return Err(reject(Code::SecretKeyMissing, fault.to_string())),
     };
-    let not_valid = |why: String| no(Code::CrlNotValid, why);
+    let not_valid = |why: String| reject(Code::CrlNotValid, why);
     if text.len() > LARGEST {
         return Err(not_valid(format!("{ENTRY} has {} bytes; the limit is {LARGEST}", text.len())));
     }
@@ -152,7 +152,7 @@ mod tests {
             "stringData": { "crl.pem": text },
         });
         let decoded = kinds::decode_json(kinds::kind::SECRET, object.to_string().as_bytes()).unwrap();
-        read(decoded.object.get::<Secret>().unwrap()).map_err(|no| (no.code, no.why.into()))
+        read(decoded.object.get::<Secret>().unwrap()).map_err(|rejection| (rejection.code, rejection.why.into()))
     }
 
     #[test]

@@ -88,9 +88,11 @@ pub fn get(view: &mut impl View, id: &ObjectRef) -> Result<Extension, Rejection>
     match view.extension(id).as_deref() {
         None => Err(Rejection::absent(Code::ExtensionNotFound, id.clone())),
         Some(KnownExtension { found: Ok(found), .. }) => Ok(found.extension()),
-        Some(KnownExtension { found: Err(no), .. }) if no.code == Code::SecretPending => Err(no.clone()),
-        Some(KnownExtension { found: Err(no), .. }) => {
-            Err(Rejection::new(Code::ExtensionNotValid, format!("{id} is not valid: {}", no.why)))
+        Some(KnownExtension { found: Err(rejection), .. }) if rejection.code == Code::SecretPending => {
+            Err(rejection.clone())
+        }
+        Some(KnownExtension { found: Err(rejection), .. }) => {
+            Err(Rejection::new(Code::ExtensionNotValid, format!("{id} is not valid: {}", rejection.why)))
         }
     }
 }

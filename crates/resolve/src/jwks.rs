@@ -46,11 +46,11 @@ fn word(error: &serde_json::Error) -> &'static str {
 /// The keys in an entry of a Secret.
 pub fn read(secret: &Secret, entry: &str) -> Result<Jwks, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
-    let no = |why: String| Rejection::new(Code::ProxyLocalJwks, format!("{name}: {why}"));
+    let reject = |why: String| Rejection::new(Code::ProxyLocalJwks, format!("{name}: {why}"));
     match secret.get(entry) {
-        Ok(Some(content)) => parse(content).map_err(|why| no(format!("entry `{entry}` {why}"))),
-        Ok(None) => Err(no(format!("there is no entry `{entry}`"))),
-        Err(fault) => Err(no(fault.to_string())),
+        Ok(Some(content)) => parse(content).map_err(|why| reject(format!("entry `{entry}` {why}"))),
+        Ok(None) => Err(reject(format!("there is no entry `{entry}`"))),
+        Err(fault) => Err(reject(fault.to_string())),
     }
 }
 

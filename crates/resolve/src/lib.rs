@@ -159,8 +159,8 @@ pub fn presentable(certificate: &ObjectRef, found: Option<Result<(), &Rejection>
     };
     match found {
         Some(Ok(())) => Ok(()),
-        Some(Err(no)) if no.code == Code::SecretPending => Err(no.clone()),
-        Some(Err(no)) => Err(not_valid(&no.why)),
+        Some(Err(rejection)) if rejection.code == Code::SecretPending => Err(rejection.clone()),
+        Some(Err(rejection)) => Err(not_valid(&rejection.why)),
         None => Err(not_valid(&format!("{certificate} does not exist"))),
     }
 }
@@ -185,7 +185,7 @@ pub fn certificate(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(
     usable(view, user, id)?;
     match view.certificate(id).as_deref() {
         Some(Ok(_)) => Ok(()),
-        Some(Err(no)) => Err(no.clone()),
+        Some(Err(rejection)) => Err(rejection.clone()),
         None => Err(Rejection::absent(Code::SecretNotFound, id.clone())),
     }
 }
@@ -195,7 +195,7 @@ pub fn trusted(view: &mut impl View, user: &str, id: &ObjectRef) -> Result<(), R
     usable(view, user, id)?;
     match view.ca(id).as_deref() {
         Some(Ok(_)) => Ok(()),
-        Some(Err(no)) => Err(no.clone()),
+        Some(Err(rejection)) => Err(rejection.clone()),
         None => Err(Rejection::absent(Code::SecretNotFound, id.clone())),
     }
 }
@@ -205,7 +205,7 @@ pub fn revocation_lists(view: &mut impl View, user: &str, id: &ObjectRef) -> Res
     usable(view, user, id)?;
     match view.crls(id).as_deref() {
         Some(Ok(_)) => Ok(()),
-        Some(Err(no)) => Err(no.clone()),
+        Some(Err(rejection)) => Err(rejection.clone()),
         None => Err(Rejection::absent(Code::SecretNotFound, id.clone())),
     }
 }

@@ -150,8 +150,8 @@ impl Service {
             let why = format!("port {port} of Service {}/{} is not a {transport} port", self.namespace, self.name);
             return Err(Rejection::new(Code::ServicePortNotTcp, why));
         }
-        if let Target::Refused(no) = &self.target {
-            return Err(no.clone());
+        if let Target::Refused(rejection) = &self.target {
+            return Err(rejection.clone());
         }
         Ok(self.endpoints_id(found.number, transport).into())
     }

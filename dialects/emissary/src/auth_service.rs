@@ -124,7 +124,7 @@ impl AuthServices {
                 problems.add(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
             } else if let (Some(found), Some(asked)) = (all.read(other, view, settings, &mut problems), &asked) {
                 let field = "auth_service";
-                let no = match (found.called.service(), asked.called.service()) {
+                let rejection = match (found.called.service(), asked.called.service()) {
                     _ if !found.agrees(asked) => Some(format!(
                         "auth canary {} can only change service! {object} is asked alone",
                         other.meta.name
@@ -140,7 +140,7 @@ impl AuthServices {
                         "only Services with endpoints are asked in turn with others; {object} is asked alone"
                     )),
                 };
-                no.into_iter().for_each(|why| problems.add(Problem::new(Code::AuthServiceMismatch, field, why)));
+                rejection.into_iter().for_each(|why| problems.add(Problem::new(Code::AuthServiceMismatch, field, why)));
             }
             let told = problems.into_verdicts();
             all.told.insert(subject, told);

@@ -120,7 +120,7 @@ impl<V: EmissaryView> Reading<'_, '_, V> {
         let own = self.namespace;
         let mut located =
             service::locate(&written, is_tls, Resolver::Service, own, self.view).map(|found| (found, own));
-        let is_absent = |no: &NotLocated| matches!(no, NotLocated::Rejected(no) if no.code == Code::ServiceNotFound);
+        let is_absent = |rejection: &NotLocated| matches!(rejection, NotLocated::Rejected(rejection) if rejection.code == Code::ServiceNotFound);
         if !written.host.contains('.') && located.as_ref().is_err_and(is_absent) {
             let namespace = &*self.settings.namespace;
             let elsewhere = service::locate(&written, is_tls, Resolver::Service, namespace, self.view);
@@ -139,8 +139,8 @@ impl<V: EmissaryView> Reading<'_, '_, V> {
                 };
                 Some(Called { backend, is_tls, context, authority, linkerd: format!("{qualified}:{port}").into() })
             }
-            Err(no) => {
-                no.report(field, self.code, self.problems);
+            Err(rejection) => {
+                rejection.report(field, self.code, self.problems);
                 None
             }
         }

@@ -350,7 +350,7 @@ fn default_host(
 ) {
     let secret = ObjectRef::new(kind::SECRET, &*settings.namespace, FALLBACK_SECRET);
     let found = resolve::certificate(view, &settings.namespace, &secret);
-    if found.as_ref().is_err_and(|no| no.code == Code::SecretPending) {
+    if found.as_ref().is_err_and(|rejection| rejection.code == Code::SecretPending) {
         translation.pending.push(translation.subject.clone());
     }
     let has_certificate = found.is_ok();

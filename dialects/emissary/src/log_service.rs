@@ -64,12 +64,12 @@ impl LogServices {
             let subject = subject(object);
             let mut problems = Problems::new(&subject);
             let is_near = settings.cross_namespace || object.meta.namespace == first.meta.namespace;
-            let no = match is_near {
+            let rejection = match is_near {
                 false => Some(format!("LogServices of namespace {} are in effect", first.meta.namespace)),
                 true if all.objects.len() >= MOST_SERVERS => Some(format!("at most {MOST_SERVERS} are in effect")),
                 true => None,
             };
-            if let Some(why) = no {
+            if let Some(why) = rejection {
                 problems.add(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
             } else {
                 let (namespace, code) = (&*object.meta.namespace, Code::LogServiceInvalid);

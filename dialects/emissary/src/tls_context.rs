@@ -192,20 +192,20 @@ fn secrets(
     problems: &mut Problems<'_>,
 ) {
     let certificate = context.secret.as_ref().map_or(Ok(()), |id| {
-        secret::certificate(view, &context.namespace, id, settings).map_err(|no| {
+        secret::certificate(view, &context.namespace, id, settings).map_err(|rejection| {
             let ObjectRef { namespace, name, .. } = id;
             let what = format!(
                 "TLSContext {} found no certificate in secret {name} in namespace {namespace}, ignoring...",
                 object.meta.name
             );
-            let why = format!("{what} {}", no.why).into();
-            ("secret", Rejection { why, ..no })
+            let why = format!("{what} {}", rejection.why).into();
+            ("secret", Rejection { why, ..rejection })
         })
     });
     let others = trusted(context, view, settings);
-    for (field, no) in [certificate, others].into_iter().filter_map(Result::err) {
-        if no.code != Code::SecretPending {
-            problems.report(field, &no);
+    for (field, rejection) in [certificate, others].into_iter().filter_map(Result::err) {
+        if rejection.code != Code::SecretPending {
+            problems.report(field, &rejection);
         }
     }
 }
@@ -337,10 +337,10 @@ pub(crate) fn trusted(
 ) -> Result<(), (&'static str, Rejection)> {
     let user = &*context.namespace;
     if let Some(ca) = &context.ca {
-        secret::trusted(view, user, ca, settings).map_err(|no| ("ca_secret", no))?;
+        secret::trusted(view, user, ca, settings).map_err(|rejection| ("ca_secret", rejection))?;
     }
     if let Some(crl) = &context.crl {
-        secret::revocation_lists(view, user, crl, settings).map_err(|no| ("crl_secret", no))?;
+        secret::revocation_lists(view, user, crl, settings).map_err(|rejection| ("crl_secret", rejection))?;
     }
     Ok(())
 }

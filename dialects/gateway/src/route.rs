@@ -100,16 +100,17 @@ impl<'a, V: GatewayView> Work<'a, V> {
     pub fn look_at_annotations(&mut self) {
         let told = foreign::look(self.meta, &self.subject).verdicts;
         let first = crate::unprotected(&told, self.settings);
-        self.unprotected = first.map(|no| Rejection::new(no.code, no.origin.field.clone(), no.message.clone()));
+        self.unprotected = first
+            .map(|rejection| Rejection::new(rejection.code, rejection.origin.field.clone(), rejection.message.clone()));
         self.verdicts.extend(told);
     }
 
     /// Tells something about a field.
-    pub fn report(&mut self, no: &Rejection) {
-        self.is_pending |= no.code == Code::SecretPending;
-        self.is_forbidden |= no.code == Code::ReferenceNotPermitted;
-        let verdict = Verdict::new(no.code, self.subject.at(no.field.clone()), no.why.clone());
-        self.verdicts.push(verdict.related_to(no.absent.as_ref().map(|absent| absent.at(""))));
+    pub fn report(&mut self, rejection: &Rejection) {
+        self.is_pending |= rejection.code == Code::SecretPending;
+        self.is_forbidden |= rejection.code == Code::ReferenceNotPermitted;
+        let verdict = Verdict::new(rejection.code, self.subject.at(rejection.field.clone()), rejection.why.clone());
+        self.verdicts.push(verdict.related_to(rejection.absent.as_ref().map(|absent| absent.at(""))));
     }
 
     /// Reads a rule, and notes whether it refers to something that has not been read yet. One that refers to something that it may
@@ -127,18 +128,18 @@ impl<'a, V: GatewayView> Work<'a, V> {
     }
 
     /// Leaves out a part of the route.
-    pub fn drop_part(&mut self, part: Part, no: &Rejection) {
-        self.report(no);
-        let dropped = format!("{}: {}: {}: {}", part.dropped(), no.code, no.field, no.why);
+    pub fn drop_part(&mut self, part: Part, rejection: &Rejection) {
+        self.report(rejection);
+        let dropped = format!("{}: {}: {}: {}", part.dropped(), rejection.code, rejection.field, rejection.why);
         if self.dropped.len() < KEPT && !self.dropped.contains(&dropped) {
             self.dropped.push(dropped);
         }
     }
 
     /// Notes a reference that is not resolved.
-    pub fn unresolved(&mut self, reason: &'static str, no: &Rejection) {
-        self.report(no);
-        let unresolved = (reason, format!("{}: {}: {}", no.code, no.field, no.why));
+    pub fn unresolved(&mut self, reason: &'static str, rejection: &Rejection) {
+        self.report(rejection);
+        let unresolved = (reason, format!("{}: {}: {}", rejection.code, rejection.field, rejection.why));
         if self.unresolved.len() < KEPT && !self.unresolved.contains(&unresolved) {
             self.unresolved.push(unresolved);
         }
@@ -198,20 +199,20 @@ pub(crate) struct Wrong(Vec<Rejection>);
 
 impl Wrong {
     /// Notes something.
-    pub fn add(&mut self, no: Rejection) {
-        self.0.push(no);
+    pub fn add(&mut self, rejection: Rejection) {
+        self.0.push(rejection);
     }
 
     /// What was read, or nothing, which is noted.
     pub fn take<T>(&mut self, read: Result<T, Rejection>) -> Option<T> {
-        read.map_err(|no| self.add(no)).ok()
+        read.map_err(|rejection| self.add(rejection)).ok()
     }
 
     /// The first, which decides what becomes of the part; the others are told here.
     pub fn first(self, work: &mut Work<'_, impl GatewayView>) -> Option<Rejection> {
         let mut all = self.0.into_iter();
         let first = all.next();
-        all.for_each(|no| work.report(&no));
+        all.for_each(|rejection| work.report(&rejection));
         first
     }
 }

@@ -69,7 +69,7 @@ pub struct UpstreamTls {
 
 /// The TLS of a port of a Service, if a policy asks for it.
 pub fn of_port(view: &mut impl GatewayView, service: &Service, port: &str) -> Result<Option<UpstreamTls>, Rejection> {
-    let no = |code, policy: &ObjectRef, why: &str| {
+    let reject = |code, policy: &ObjectRef, why: &str| {
         Rejection::new(code, format!("BackendTLSPolicy {}/{}: {why}", policy.namespace, policy.name))
     };
     let mut policies =
@@ -81,14 +81,14 @@ pub fn of_port(view: &mut impl GatewayView, service: &Service, port: &str) -> Re
     if own.is_none()
         && let Some(policy) = policies.get(&TargetSection::Unreadable)
     {
-        return Err(no(Code::GatewayTlsPolicy, policy, "a targetRef cannot be read, and may be for the port"));
+        return Err(reject(Code::GatewayTlsPolicy, policy, "a targetRef cannot be read, and may be for the port"));
     }
     let Some(id) = own.or_else(|| policies.remove(&TargetSection::Whole)) else {
         return match target::misplaced(&policies, service) {
             None => Ok(None),
             Some((name, policy)) => {
                 let why = format!("the Service has no port named {name}, and the policy may be meant for this one");
-                Err(no(Code::GatewayTlsPolicyTarget, policy, &why))
+                Err(reject(Code::GatewayTlsPolicyTarget, policy, &why))
             }
         };
     };
@@ -99,7 +99,7 @@ pub fn of_port(view: &mut impl GatewayView, service: &Service, port: &str) -> Re
             // What has not been read yet comes last.
             let (code, why) =
                 invalid.first().map_or((Code::GatewayTlsPolicy, ""), |invalid| (invalid.code, &invalid.why));
-            Err(no(code, &id, why))
+            Err(reject(code, &id, why))
         }
     }
 }
@@ -257,10 +257,10 @@ fn resolved(
     let object = ObjectRef::new(kind, namespace.clone(), &*reference.name);
     match resolve::trusted(view, namespace, &object) {
         Ok(()) => Ok(object),
-        Err(no) => {
-            let invalid = Invalid::ca(UNRESOLVED, no.why);
-            let code = match no.code {
-                Code::SecretPending | Code::SecretReserved => no.code,
+        Err(rejection) => {
+            let invalid = Invalid::ca(UNRESOLVED, rejection.why);
+            let code = match rejection.code {
+                Code::SecretPending | Code::SecretReserved => rejection.code,
                 _ => invalid.code,
             };
             Err(Invalid { code, ..invalid })

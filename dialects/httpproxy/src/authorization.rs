@@ -81,43 +81,43 @@ pub(crate) fn of_host(
     let field = FieldPath::from("spec.virtualhost.authorization");
     let found = host.authorization.get().map_err(|fault: &Fault| vec![fault.into()])?;
     let Some(authorization) = found else { return Ok(()) };
-    let settings = settings(authorization, &field).map_err(|no| vec![no])?;
+    let settings = settings(authorization, &field).map_err(|rejection| vec![rejection])?;
     if settings.limits_headers {
         let why = "no effect: all headers of a request are sent, except those that begin with x-sesame-";
         let at = field.field("httpSettings").field("allowedAuthorizationHeaders");
         work.report(subject, Rejection::new(Code::ProxyIgnored, at, why));
     }
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     let tls = host.tls.ok().and_then(Option::as_ref);
     if tls.is_some_and(|tls| tls.enable_fallback_certificate) {
         let at = FieldPath::from("spec.virtualhost.tls.enableFallbackCertificate");
-        nos.push(Rejection::new(Code::ProxyTlsIncompatible, at, "cannot be used together with authorization"));
+        rejections.push(Rejection::new(Code::ProxyTlsIncompatible, at, "cannot be used together with authorization"));
     }
     let server = match authorization.extension_ref.as_deref() {
         None => {
             if !settings.disabled && !work.settings.global_authorization {
                 let why = "extensionRef is missing, and the operator has configured no globalExtAuth";
-                nos.push(Rejection::new(Code::ExtensionNotFound, field.field("extensionRef"), why));
+                rejections.push(Rejection::new(Code::ExtensionNotFound, field.field("extensionRef"), why));
             }
             None
         }
         Some(reference) => {
             if tls.is_none_or(|tls| tls.passthrough) || !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
                 let why = "requires a host that terminates TLS: without it, credentials would travel in plaintext";
-                nos.push(Rejection::new(Code::ProxyAuthNotPermitted, field.field("extensionRef"), why));
+                rejections.push(Rejection::new(Code::ProxyAuthNotPermitted, field.field("extensionRef"), why));
             }
             let at = field.field("extensionRef");
             match extension(work, object, subject, reference, &at) {
                 Ok(extension) => Some(Arc::new(settings.server(extension))),
-                Err(no) => {
-                    nos.push(no);
+                Err(rejection) => {
+                    rejections.push(rejection);
                     None
                 }
             }
         }
     };
-    if !nos.is_empty() {
-        return Err(nos);
+    if !rejections.is_empty() {
+        return Err(rejections);
     }
     let is_stated = authorization.auth_policy.is_some();
     work.authorization =
@@ -176,7 +176,7 @@ fn extension(
     }
     let id = ObjectRef::new(kind, namespace, name);
     let found = permitted(work, object, &id).and_then(|()| resolve::extension::get(work.view, &id));
-    Ok(found.map_err(|no| work.report(subject, Rejection::resolved(no, field.clone()))).ok())
+    Ok(found.map_err(|rejection| work.report(subject, Rejection::resolved(rejection, field.clone()))).ok())
 }
 
 /// Whether the host may use an ExtensionService: whoever names one has its server see requests with all their credentials, and
@@ -200,20 +200,20 @@ fn permitted(
 
 /// Reads what the operator sets about a server; an error names the field below it.
 pub fn of_operator(server: &AuthorizationServer) -> Result<AuthSettings, String> {
-    settings(server, &FieldPath::from("")).map_err(|no| format!("{}: {}", no.field, no.why))
+    settings(server, &FieldPath::from("")).map_err(|rejection| format!("{}: {}", rejection.field, rejection.why))
 }
 
 /// Reads everything about a server but which it is.
 fn settings(server: &AuthorizationServer, field: &FieldPath) -> Result<AuthSettings, Rejection> {
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyAuthSettings, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyAuthSettings, field.field(name), why);
     let http = server.http_settings.as_deref();
     let protocol = match (server.service_type.as_deref(), http) {
         (None | Some("" | "grpc"), None) => AuthProtocol::Grpc,
         (None | Some("" | "grpc"), Some(_)) => {
-            return Err(no("httpSettings", "requires serviceType http".to_owned()));
+            return Err(reject("httpSettings", "requires serviceType http".to_owned()));
         }
         (Some("http"), http) => over_http(http, &field.field("httpSettings"))?,
-        (Some(other), _) => return Err(no("serviceType", format!("must be grpc or http, not `{other}`"))),
+        (Some(other), _) => return Err(reject("serviceType", format!("must be grpc or http, not `{other}`"))),
     };
     let timeout = Timeout::parse(server.response_timeout.as_deref().unwrap_or_default())
         .map_err(|error| Rejection::new(Code::ProxyAuthTimeout, field.field("responseTimeout"), error.to_string()))?;
@@ -222,7 +222,7 @@ fn settings(server: &AuthorizationServer, field: &FieldPath) -> Result<AuthSetti
         let most = wanted.max_request_bytes.unwrap_or(BODY);
         let fits = u32::try_from(most).ok().filter(|_| (1..=MOST_BODY).contains(&most));
         let most = fits.ok_or_else(|| {
-            no("withRequestBody", format!("maxRequestBytes must be from 1 to {MOST_BODY}, not {most}"))
+            reject("withRequestBody", format!("maxRequestBytes must be from 1 to {MOST_BODY}, not {most}"))
         })?;
         body = Some(AuthBody { most, partial: wanted.allow_partial_message, as_bytes: wanted.pack_as_bytes });
     }
@@ -253,8 +253,8 @@ fn over_http(settings: Option<&HttpAuthorization>, field: &FieldPath) -> Result<
     for (index, pattern) in upstream_headers.iter().enumerate() {
         // Of those that a wider pattern has, the proxy passes none on.
         if let HeaderNamePattern::Exact(name) = pattern {
-            let no = |error: HeaderError| Rejection::new(Code::ProxyAuthHeader, at.index(index), error.to_string());
-            MutableHeader::parse(name.as_str()).map_err(no)?;
+            let reject = |error: HeaderError| Rejection::new(Code::ProxyAuthHeader, at.index(index), error.to_string());
+            MutableHeader::parse(name.as_str()).map_err(reject)?;
         }
     }
     Ok(AuthProtocol::Http { path_prefix, upstream_headers })
@@ -267,15 +267,15 @@ fn patterns(list: &[AllowedHeader], field: &FieldPath) -> Result<Vec<HeaderNameP
         return Err(Rejection::new(Code::ProxyAuthHeader, field.clone(), why));
     }
     let read = |(index, entry): (usize, &AllowedHeader)| {
-        let no = |why: String| Rejection::new(Code::ProxyAuthHeader, field.index(index), why);
-        let name = |text: &str| HeaderName::parse(text).map_err(|error| no(error.to_string()));
+        let reject = |why: String| Rejection::new(Code::ProxyAuthHeader, field.index(index), why);
+        let name = |text: &str| HeaderName::parse(text).map_err(|error| reject(error.to_string()));
         let AllowedHeader { exact, prefix, suffix, contains, ignore_case: _ } = entry;
         match (exact, prefix, suffix, contains) {
             (Some(text), None, None, None) => Ok(HeaderNamePattern::Exact(name(text)?)),
             (None, Some(text), None, None) => Ok(HeaderNamePattern::Prefix(name(text)?)),
             (None, None, Some(text), None) => Ok(HeaderNamePattern::Suffix(name(text)?)),
             (None, None, None, Some(text)) => Ok(HeaderNamePattern::Contains(name(text)?)),
-            _ => Err(no("exactly one of exact, prefix, suffix and contains must be set".to_owned())),
+            _ => Err(reject("exactly one of exact, prefix, suffix and contains must be set".to_owned())),
         }
     };
     list.iter().enumerate().map(read).collect()

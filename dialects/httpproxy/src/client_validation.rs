@@ -33,10 +33,10 @@ pub(crate) fn read(
         Some(secret_id(&object.meta.namespace, text))
     };
     let (ca, crl) = (named(&validation.ca_secret), named(&validation.crl_secret));
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     if let Some(ca) = &ca {
         let found = resolve::trusted(work.view, &object.meta.namespace, ca);
-        nos.extend(found.err().and_then(|no| refused(work, object, "caSecret", no)));
+        rejections.extend(found.err().and_then(|rejection| refused(work, object, "caSecret", rejection)));
     }
     let skips = validation.skip_client_cert_validation;
     // Clients are asked for a certificate, and only a CA makes it a must.
@@ -48,18 +48,18 @@ pub(crate) fn read(
             Some(ClientTrust::Unverified { ca: ca.map(Into::into) })
         }
         Some(ca) => {
-            Some(ClientTrust::Signed { ca: ca.into(), crl: revocation(work, object, validation, crl, &mut nos) })
+            Some(ClientTrust::Signed { ca: ca.into(), crl: revocation(work, object, validation, crl, &mut rejections) })
         }
         None => {
             let why = "caSecret must be set, unless skipClientCertValidation is";
-            nos.push(Rejection::new(Code::ProxyClientValidation, field("caSecret"), why));
+            rejections.push(Rejection::new(Code::ProxyClientValidation, field("caSecret"), why));
             None
         }
     };
     let forward = validation.forward_client_certificate.as_deref().map(forwarded);
     match trust {
-        Some(trust) if nos.is_empty() => Ok(ClientValidation { trust, is_required, forward }),
-        _ => Err(nos),
+        Some(trust) if rejections.is_empty() => Ok(ClientValidation { trust, is_required, forward }),
+        _ => Err(rejections),
     }
 }
 
@@ -69,7 +69,7 @@ fn revocation(
     object: &HttpProxy,
     validation: &DownstreamValidation,
     crls: Option<ObjectRef>,
-    nos: &mut Vec<Rejection>,
+    rejections: &mut Vec<Rejection>,
 ) -> Option<RevocationCheck> {
     let leaf_only = validation.crl_only_verify_leaf_cert;
     let Some(crls) = crls else {
@@ -77,22 +77,27 @@ fn revocation(
         return None;
     };
     let found = resolve::revocation_lists(work.view, &object.meta.namespace, &crls);
-    nos.extend(found.err().and_then(|no| refused(work, object, "crlSecret", no)));
+    rejections.extend(found.err().and_then(|rejection| refused(work, object, "crlSecret", rejection)));
     Some(RevocationCheck { crls, leaf_only })
 }
 
 /// Why a Secret cannot be used; nothing where it has not been read yet, which is told at once: all that was in effect stays so.
-fn refused<V>(work: &mut Work<'_, V>, object: &HttpProxy, name: &str, no: resolve::Rejection) -> Option<Rejection> {
-    let code = match no.code {
+fn refused<V>(
+    work: &mut Work<'_, V>,
+    object: &HttpProxy,
+    name: &str,
+    rejection: resolve::Rejection,
+) -> Option<Rejection> {
+    let code = match rejection.code {
         Code::SecretPending => {
             let subject = subject(work.kind, object);
-            work.report(&subject, Rejection::resolved(no, field(name)));
+            work.report(&subject, Rejection::resolved(rejection, field(name)));
             return None;
         }
-        Code::DelegationMissing | Code::SecretReserved => no.code,
+        Code::DelegationMissing | Code::SecretReserved => rejection.code,
         _ => Code::ProxyClientValidation,
     };
-    Some(Rejection::resolved(no, field(name)).coded(code))
+    Some(Rejection::resolved(rejection, field(name)).coded(code))
 }
 
 fn ignored<V>(work: &mut Work<'_, V>, object: &HttpProxy, name: &str, is_set: bool, why: &str) {
@@ -116,7 +121,7 @@ pub(crate) fn report_plaintext<V>(work: &mut Work<'_, V>, routes: &[RouteDraft])
     let is_written = |route: &&RouteDraft| route.insecure && route.origin.field.as_str().starts_with("spec.routes");
     for origin in routes.iter().filter(is_written).map(|route| &route.origin) {
         let why = "a client certificate is required, and clients have none over plaintext: the route answers 503 there";
-        let no = Rejection::new(Code::ProxyClientInsecure, origin.field.field("permitInsecure"), why);
-        work.report(&origin.object, no);
+        let rejection = Rejection::new(Code::ProxyClientInsecure, origin.field.field("permitInsecure"), why);
+        work.report(&origin.object, rejection);
     }
 }

@@ -43,16 +43,16 @@ impl Scope {
     ) -> Result<Self, Rejection> {
         let field = field.field("conditions");
         let (part, at) = path_part(block, &field, Code::ProxyIncludePath)?;
-        let no = |why: &str| Rejection::new(Code::ProxyIncludePath, at.clone(), why);
+        let reject = |why: &str| Rejection::new(Code::ProxyIncludePath, at.clone(), why);
         let prefix = match part {
             PathPart::All => self.prefix.clone(),
             PathPart::Prefix(prefix) => joined(&self.prefix, prefix),
             PathPart::Exact(_) | PathPart::Regex(_) => {
-                return Err(no("an include supports only prefix conditions, not exact or regex"));
+                return Err(reject("an include supports only prefix conditions, not exact or regex"));
             }
         };
         if !prefix.is_empty() {
-            Path::parse(&prefix).map_err(|error| no(&error.to_string()))?;
+            Path::parse(&prefix).map_err(|error| reject(&error.to_string()))?;
         }
         let conditions = self.with(block, &field, notes)?;
         Ok(Self { prefix, conditions })
@@ -94,14 +94,14 @@ impl Scope {
     }
 
     fn matched(&self, (part, field): Placed<'_>) -> Result<PathMatch, Rejection> {
-        let no = |why: String| Rejection::new(Code::ProxyRoutePath, field.clone(), why);
-        let plain = |text: String| Path::parse(&text).map_err(|error| no(error.to_string()));
+        let reject = |why: String| Rejection::new(Code::ProxyRoutePath, field.clone(), why);
+        let plain = |text: String| Path::parse(&text).map_err(|error| reject(error.to_string()));
         Ok(match part {
             PathPart::All => self.path(),
             PathPart::Prefix(prefix) => PathMatch::Prefix(plain(joined(&self.prefix, prefix))?),
             PathPart::Exact(exact) => PathMatch::Exact(plain(joined(&self.prefix, exact))?),
             PathPart::Regex(pattern) => {
-                PathMatch::Regex(self.pattern(pattern).map_err(|why| no(why).coded(Code::ProxyRouteRegex))?)
+                PathMatch::Regex(self.pattern(pattern).map_err(|why| reject(why).coded(Code::ProxyRouteRegex))?)
             }
         })
     }

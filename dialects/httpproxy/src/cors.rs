@@ -15,19 +15,19 @@ use model::{
 pub(crate) fn policy(policy: &Checked<Option<Box<CorsPolicy>>>) -> Result<Option<Cors>, Rejection> {
     let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = FieldPath::from("spec.virtualhost.corsPolicy");
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyCors, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyCors, field.field(name), why);
     if policy.allow_origin.is_empty() || policy.allow_methods.is_empty() {
-        return Err(no("allowOrigin", "allowOrigin and allowMethods must have at least one entry".to_owned()));
+        return Err(reject("allowOrigin", "allowOrigin and allowMethods must have at least one entry".to_owned()));
     }
     let origins = policy.allow_origin.iter().map(|text| origin(text));
-    let origins = origins.collect::<Result<_, _>>().map_err(|why| no("allowOrigin", why))?;
+    let origins = origins.collect::<Result<_, _>>().map_err(|why| reject("allowOrigin", why))?;
     let tokens = |name: &str, list: &[Box<str>]| {
         let tokens = list.iter().map(|text| HeaderToken::parse(text));
-        tokens.collect::<Result<Vec<_>, _>>().map_err(|error| no(name, error.to_string()))
+        tokens.collect::<Result<Vec<_>, _>>().map_err(|error| reject(name, error.to_string()))
     };
     let max_age = match policy.max_age.as_deref() {
         None | Some("") => None,
-        Some(text) => Some(parse_duration(text).map_err(|error| no("maxAge", error.to_string()))?),
+        Some(text) => Some(parse_duration(text).map_err(|error| reject("maxAge", error.to_string()))?),
     };
     Ok(Some(Cors {
         origins,

@@ -41,9 +41,9 @@ pub fn read(
     let id = ObjectRef::new(kind, object.meta.namespace.clone(), object.meta.name.clone());
     let mut work = Reading { id: &id, object, view, certificate, verdicts: VerdictList::default() };
     let found = work.extension();
-    let found = found.map_err(|no| {
-        let told = resolve::Rejection::new(no.code, format!("{}: {}", no.field, no.why));
-        work.report(no);
+    let found = found.map_err(|rejection| {
+        let told = resolve::Rejection::new(rejection.code, format!("{}: {}", rejection.field, rejection.why));
+        work.report(rejection);
         told
     });
     KnownExtension { found, verdicts: work.verdicts.into_sorted(), secrets: Vec::new() }
@@ -58,8 +58,8 @@ struct Reading<'a, V> {
 }
 
 impl<V: ExtensionView> Reading<'_, V> {
-    fn report(&mut self, no: Rejection) {
-        self.verdicts.push(no.on(self.id));
+    fn report(&mut self, rejection: Rejection) {
+        self.verdicts.push(rejection.on(self.id));
     }
 
     fn extension(&mut self) -> Result<resolve::ExtensionService, Rejection> {
@@ -110,9 +110,9 @@ impl<V: ExtensionView> Reading<'_, V> {
             return Err(Rejection::new(Code::ExtensionProtocol, spec("validation"), why));
         }
         let read = upstream_validation(self.view, &self.id.namespace, &spec("validation"), policy);
-        read.map(Some).map_err(|no| match no.code {
-            Code::ProxyUpstreamValidation => Rejection { code: Code::ExtensionValidation, ..no },
-            _ => no,
+        read.map(Some).map_err(|rejection| match rejection.code {
+            Code::ProxyUpstreamValidation => Rejection { code: Code::ExtensionValidation, ..rejection },
+            _ => rejection,
         })
     }
 
@@ -122,7 +122,7 @@ impl<V: ExtensionView> Reading<'_, V> {
         let found = self.view.has_certificate(certificate);
         let found = found.as_ref().map(|found| found.as_ref().copied());
         let presentable = resolve::presentable(certificate, found);
-        presentable.map_err(|no| Rejection::resolved(no, spec("protocol")))?;
+        presentable.map_err(|rejection| Rejection::resolved(rejection, spec("protocol")))?;
         Ok(Some(certificate.clone()))
     }
 
@@ -146,10 +146,10 @@ impl<V: ExtensionView> Reading<'_, V> {
         let Some(policy) = optional(&self.object.spec.timeout_policy)? else { return Ok(Default::default()) };
         let field = spec("timeoutPolicy");
         let read = |name: &str, text: &Option<Box<str>>| {
-            let no = |error: model::timeout::TimeoutError| {
+            let reject = |error: model::timeout::TimeoutError| {
                 Rejection::new(Code::ExtensionTimeout, field.field(name), error.to_string())
             };
-            Timeout::parse(text.as_deref().unwrap_or_default()).map_err(no)
+            Timeout::parse(text.as_deref().unwrap_or_default()).map_err(reject)
         };
         let timeouts = (read("response", &policy.response)?, read("idleConnection", &policy.idle_connection)?);
         if read("idle", &policy.idle)? != Timeout::Default {
@@ -177,7 +177,7 @@ impl<V: ExtensionView> Reading<'_, V> {
             total += u64::from(weight);
             match self.service(&field, &target.name, target.port) {
                 Ok(id) => *found.entry(id).or_default() += u64::from(weight),
-                Err(no) => self.report(no),
+                Err(rejection) => self.report(rejection),
             }
         }
         if total > u64::from(u32::MAX) {
@@ -203,9 +203,9 @@ impl<V: ExtensionView> Reading<'_, V> {
             let why = format!("Service {namespace}/{name} {what}");
             Rejection::new(Code::ExtensionServiceType, field.field("name"), why)
         };
-        let no = |no: resolve::Rejection| {
-            let of_port = matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp);
-            Rejection::resolved(no, field.field(if of_port { "port" } else { "name" }))
+        let reject = |rejection: resolve::Rejection| {
+            let of_port = matches!(rejection.code, Code::ServicePortNotFound | Code::ServicePortNotTcp);
+            Rejection::resolved(rejection, field.field(if of_port { "port" } else { "name" }))
         };
         let service = self.view.service(namespace, name).ok_or_else(|| {
             let absent = ObjectRef::new(kinds::kind::SERVICE, namespace.clone(), name);
@@ -216,7 +216,7 @@ impl<V: ExtensionView> Reading<'_, V> {
         }
         let backend = service.backend(&PortRef::Number(port)).map_err(|found| match found.code {
             Code::ExternalNameOff | Code::ExternalNameRefused => unsupported("is of type ExternalName"),
-            _ => no(found),
+            _ => reject(found),
         })?;
         let by_dns = service.cluster(port, Transport::Tcp).is_none_or(|cluster| !cluster.discovery.is_by_eds());
         match backend.service() {
@@ -226,8 +226,8 @@ impl<V: ExtensionView> Reading<'_, V> {
     }
 }
 
-fn verdict(id: &ObjectRef, no: Rejection) -> Verdict {
-    no.on(id)
+fn verdict(id: &ObjectRef, rejection: Rejection) -> Verdict {
+    rejection.on(id)
 }
 
 fn spec(field: &str) -> FieldPath {

@@ -174,9 +174,9 @@ impl Walk {
                 stack.push(Step::Routes(self.own(work, &visit)));
                 stack.push(Step::Includes(visit, 0));
             }
-            Err((subject, no)) => {
+            Err((subject, rejection)) => {
                 self.made.extend(bad_gateway(&visit, include, scope, index));
-                work.report(&subject, no);
+                work.report(&subject, rejection);
             }
         }
     }
@@ -297,7 +297,7 @@ fn narrowed<V>(work: &mut Work<'_, V>, visit: &Visit, include: &Include, index: 
     let mut notes = Vec::new();
     let narrowed = visit.scope.narrowed(&include.conditions, &field(index), &mut notes);
     notes.into_iter().for_each(|note| work.report(&visit.subject, note));
-    narrowed.map_err(|no| work.report(&visit.subject, no)).ok()
+    narrowed.map_err(|rejection| work.report(&visit.subject, rejection)).ok()
 }
 
 /// The child, if it is there and may be included; else what is in the way, and whose object is told.
@@ -307,26 +307,26 @@ fn child(
     include: &Include,
     index: usize,
 ) -> Result<(Arc<HttpProxy>, ObjectRef), (ObjectRef, Rejection)> {
-    let no = |code, why: String| (visit.subject.clone(), Rejection::new(code, field(index), why));
+    let reject = |code, why: String| (visit.subject.clone(), Rejection::new(code, field(index), why));
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&visit.object.meta.namespace);
     let subject = ObjectRef::new(work.kind, namespace, &*include.name);
     if visit.depth >= DEEPEST {
         let why = format!("{subject} is not included: includes may be nested at most {DEEPEST} levels deep");
-        return Err(no(Code::ProxyIncludeLimit, why));
+        return Err(reject(Code::ProxyIncludeLimit, why));
     }
     let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
         let why = format!("{subject} does not exist");
-        let no = Rejection::new(Code::ProxyIncludeNotFound, field(index).field("name"), why);
-        return Err((visit.subject.clone(), no.related_to(subject.at(""))));
+        let rejection = Rejection::new(Code::ProxyIncludeNotFound, field(index).field("name"), why);
+        return Err((visit.subject.clone(), rejection.related_to(subject.at(""))));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
-        let (told, no) = no(Code::ProxyIncludesRoot, format!("{subject} is a root"));
-        return Err((told, no.related_to(subject.at("spec.virtualhost"))));
+        let (told, rejection) = reject(Code::ProxyIncludesRoot, format!("{subject} is a root"));
+        return Err((told, rejection.related_to(subject.at("spec.virtualhost"))));
     }
     match cycle(visit, index, &subject) {
-        Some(no) => Err((subject, no)),
+        Some(rejection) => Err((subject, rejection)),
         None => Ok((object, subject)),
     }
 }

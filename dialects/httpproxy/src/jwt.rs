@@ -46,21 +46,21 @@ pub(crate) fn providers(
     if specs.is_empty() {
         return Ok(Vec::new());
     }
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     let tls = host.tls.ok().and_then(Option::as_deref);
     if !tls.is_some_and(|tls| !tls.passthrough && tls.secret_name.as_deref().is_some_and(|name| !name.is_empty())) {
         let why = "jwtProviders requires tls.secretName: tokens are not checked on connections that are not encrypted";
-        nos.push(Rejection::new(Code::ProxyJwtNotPermitted, field.clone(), why));
+        rejections.push(Rejection::new(Code::ProxyJwtNotPermitted, field.clone(), why));
     }
     if tls.is_some_and(|tls| tls.enable_fallback_certificate) {
         let why = "cannot be used together with jwtProviders";
         let at = FieldPath::from("spec.virtualhost.tls.enableFallbackCertificate");
-        nos.push(Rejection::new(Code::ProxyTlsIncompatible, at, why));
+        rejections.push(Rejection::new(Code::ProxyTlsIncompatible, at, why));
     }
     if specs.len() > MOST_PROVIDERS {
         let why = format!("has {} providers; the limit is {MOST_PROVIDERS}", specs.len());
-        nos.push(Rejection::new(Code::ProxyJwtLimit, field, why));
-        return Err(nos);
+        rejections.push(Rejection::new(Code::ProxyJwtLimit, field, why));
+        return Err(rejections);
     }
     let (mut names, mut made, mut default) = (Names::new(), Vec::new(), None);
     for (index, spec) in specs.iter().enumerate() {
@@ -68,19 +68,19 @@ pub(crate) fn providers(
         let id = Arc::new(JwtProviderId { object: root.clone(), name: Arc::from(&*spec.name) });
         if names.insert(spec.name.clone(), id.clone()).is_some() {
             let why = format!("another provider is called `{}`", spec.name);
-            nos.push(Rejection::new(Code::ProxyJwtDuplicate, field.field("name"), why));
+            rejections.push(Rejection::new(Code::ProxyJwtDuplicate, field.field("name"), why));
         }
         if spec.default && default.replace(id.clone()).is_some() {
             let why = "another provider is the default";
-            nos.push(Rejection::new(Code::ProxyJwtDefaults, field.field("default"), why));
+            rejections.push(Rejection::new(Code::ProxyJwtDefaults, field.field("default"), why));
         }
         match provider(work, object, root, spec, id, &field) {
             Ok(provider) => made.push(provider),
-            Err(no) => nos.push(no),
+            Err(rejection) => rejections.push(rejection),
         }
     }
-    if !nos.is_empty() {
-        return Err(nos);
+    if !rejections.is_empty() {
+        return Err(rejections);
     }
     let bytes: usize = made.iter().map(JwtProvider::bytes).sum();
     if bytes > MOST_BYTES {

@@ -190,11 +190,11 @@ pub(crate) struct Work<'a, V> {
 
 impl<V> Work<'_, V> {
     /// Tells something about a field.
-    pub fn report(&mut self, object: &ObjectRef, no: Rejection) {
-        if no.code == Code::SecretPending {
+    pub fn report(&mut self, object: &ObjectRef, rejection: Rejection) {
+        if rejection.code == Code::SecretPending {
             self.pending.insert(object.clone());
         }
-        self.verdicts.push(no.on(object));
+        self.verdicts.push(rejection.on(object));
     }
 
     /// Tells what an object asks of other controllers; whether it is refused, because what would protect it is not there.
@@ -221,8 +221,13 @@ impl Rejection {
     }
 
     /// That what a field refers to cannot be used.
-    pub fn resolved(no: resolve::Rejection, field: FieldPath) -> Self {
-        Self { code: no.code, field, why: no.why, related: no.absent.map(|absent| absent.at("").into()) }
+    pub fn resolved(rejection: resolve::Rejection, field: FieldPath) -> Self {
+        Self {
+            code: rejection.code,
+            field,
+            why: rejection.why,
+            related: rejection.absent.map(|absent| absent.at("").into()),
+        }
     }
 
     /// The same under another code.
@@ -244,14 +249,14 @@ impl Rejection {
 }
 
 impl From<Rejection> for Vec<Rejection> {
-    fn from(no: Rejection) -> Self {
-        vec![no]
+    fn from(rejection: Rejection) -> Self {
+        vec![rejection]
     }
 }
 
 /// Keeps what is in the way, one thing or several, so that all of it is told at once.
-pub(crate) fn gather<E: Into<Vec<Rejection>>>(nos: &mut Vec<Rejection>, found: Result<(), E>) {
-    nos.extend(found.err().map(Into::into).unwrap_or_default());
+pub(crate) fn gather<E: Into<Vec<Rejection>>>(rejections: &mut Vec<Rejection>, found: Result<(), E>) {
+    rejections.extend(found.err().map(Into::into).unwrap_or_default());
 }
 
 impl From<&Fault> for Rejection {

@@ -32,10 +32,10 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     let owned = owned_host(work, object);
     let (virtual_host, host) = match owned {
         Ok(owned) => owned,
-        Err(no) => {
+        Err(rejection) => {
             // Of whoever may have no roots no trees are walked either.
-            let may_have_roots = no.code != Code::ProxyRootNamespace;
-            work.report(root, no);
+            let may_have_roots = rejection.code != Code::ProxyRootNamespace;
+            work.report(root, rejection);
             if may_have_roots {
                 report_routes(work, object, root);
             }
@@ -44,19 +44,19 @@ pub(crate) fn pieces(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy
     };
     let secured = match secured(work, object, virtual_host, &host) {
         Ok(secured) => Ok(secured),
-        Err(nos) => {
-            nos.into_iter().for_each(|no| work.report(root, no));
+        Err(rejections) => {
+            rejections.into_iter().for_each(|rejection| work.report(root, rejection));
             Err(())
         }
     };
-    let mut nos = host_policies(work, object, root, virtual_host);
+    let mut rejections = host_policies(work, object, root, virtual_host);
     let jwt_providers = jwt::providers(work, object, root, virtual_host).unwrap_or_else(|more| {
-        nos.extend(more);
+        rejections.extend(more);
         Vec::new()
     });
     let refused = work.look_at_foreign(object, root);
-    let whole = secured.is_ok() && nos.is_empty() && !refused;
-    nos.into_iter().for_each(|no| work.report(root, no));
+    let whole = secured.is_ok() && rejections.is_empty() && !refused;
+    rejections.into_iter().for_each(|rejection| work.report(root, rejection));
     let exposure = match secured {
         Err(()) => TlsExposure { tls: true, ..TlsExposure::default() },
         Ok(None) => {
@@ -140,8 +140,8 @@ fn tls_exposure(
             let listed = ip_filter::of_connections(work.host.ip_filter.as_ref(), &"spec.virtualhost".into());
             // A host that is out of order as a whole may be so because of what protects it.
             let clusters = if whole && listed.is_ok() { clusters } else { Vec::new() };
-            let clients = listed.unwrap_or_else(|no| {
-                work.report(root, no);
+            let clients = listed.unwrap_or_else(|rejection| {
+                work.report(root, rejection);
                 None
             });
             TlsMode::Tcp(Arc::new(TcpProxy { termination, clients, clusters, unavailable: 0, idle: Timeout::Default }))
@@ -227,20 +227,20 @@ fn host_policies(
     host: &VirtualHost,
 ) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     let clients = ip_filter::filter(&host.ip_allow, &host.ip_deny, &field);
-    gather(&mut nos, clients.map(|clients| work.host.ip_filter = clients));
+    gather(&mut rejections, clients.map(|clients| work.host.ip_filter = clients));
     let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
-    gather(&mut nos, limit.map(|limit| work.host.local_rate_limit = limit.map(Arc::new)));
+    gather(&mut rejections, limit.map(|limit| work.host.local_rate_limit = limit.map(Arc::new)));
     let said = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostLimit);
     let default = work.settings.global_rate_limits.as_ref().and_then(|limits| limits.default.as_ref());
     if matches!(said, Ok(Said::Nothing)) && default.is_some() {
         rate_limit::global::look_at_service(work, root, field.clone());
     }
-    gather(&mut nos, said.map(|said| work.host.global_limit = said.or(default)));
-    gather(&mut nos, cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
-    nos.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
-    nos
+    gather(&mut rejections, said.map(|said| work.host.global_limit = said.or(default)));
+    gather(&mut rejections, cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
+    rejections.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
+    rejections
 }
 
 /// Every request of the host is told that it is out of order.

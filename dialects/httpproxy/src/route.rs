@@ -76,17 +76,17 @@ pub(crate) fn route(
     let insecure = route.permit_insecure.ok().copied().unwrap_or(false);
     let (path, conditions) = match matched {
         Ok(matched) => matched,
-        Err(no) => {
-            work.report(subject, no);
+        Err(rejection) => {
+            work.report(subject, rejection);
             // What else is wrong with it is told, too.
             let others = done(work, &place, route, &PathMatch::Prefix(Path::root()));
-            others.err().into_iter().flatten().for_each(|no| work.report(subject, no));
+            others.err().into_iter().flatten().for_each(|rejection| work.report(subject, rejection));
             let origin = subject.at(place.field);
             return scope.readable(&route.conditions).map(|part| RouteDraft::stand_in(part, insecure, origin));
         }
     };
-    let (action, policy) = done(work, &place, route, &path).unwrap_or_else(|nos| {
-        nos.into_iter().for_each(|no| work.report(subject, no));
+    let (action, policy) = done(work, &place, route, &path).unwrap_or_else(|rejections| {
+        rejections.into_iter().for_each(|rejection| work.report(subject, rejection));
         (Action::DirectResponse(DirectResponse::unavailable()), Policy::default())
     });
     let origin = subject.at(place.field);
@@ -100,18 +100,21 @@ fn done(
     route: &http_proxy::Route,
     path: &PathMatch,
 ) -> Result<(Action, Policy), Vec<Rejection>> {
-    let mut nos = Vec::new();
-    gather(&mut nos, route.permit_insecure.get().map(drop).map_err(Rejection::from));
+    let mut rejections = Vec::new();
+    gather(&mut rejections, route.permit_insecure.get().map(drop).map_err(Rejection::from));
     let mut policy = Policy::default();
     let mut host = None;
-    gather(&mut nos, headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)));
+    gather(
+        &mut rejections,
+        headers::route(work, place, route).map(|(found, rewrite)| (policy, host) = (found, rewrite)),
+    );
     (policy.cors, policy.host_rate_limit) = (work.host.cors.clone(), work.host.local_rate_limit.clone());
     // A route's own lists stand in place of the host's.
     let clients = ip_filter::filter(&route.ip_allow, &route.ip_deny, &place.field);
-    gather(&mut nos, clients.map(|own| policy.ip_filter = own.or_else(|| work.host.ip_filter.clone())));
+    gather(&mut rejections, clients.map(|own| policy.ip_filter = own.or_else(|| work.host.ip_filter.clone())));
     let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
-    gather(&mut nos, limit.map(|limit| policy.local_rate_limit = limit));
-    gather(&mut nos, authorization::of_route(work, place, route).map(|found| policy.authorization = found));
+    gather(&mut rejections, limit.map(|limit| policy.local_rate_limit = limit));
+    gather(&mut rejections, authorization::of_route(work, place, route).map(|found| policy.authorization = found));
     let global =
         rate_limit::global::policy(work, place.subject, &route.rate_limit_policy, &place.field, Code::ProxyLimit);
     if route.services.is_empty() && matches!(global, Ok(Said::Descriptors(_))) {
@@ -119,9 +122,9 @@ fn done(
         let field = place.field.field("rateLimitPolicy").field("global");
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
     }
-    gather(&mut nos, global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
+    gather(&mut rejections, global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
     gather(
-        &mut nos,
+        &mut rejections,
         jwt::required(work, &route.jwt_verification_policy, &place.field).map(|provider| policy.jwt = provider),
     );
     let redirect = optional(&route.request_redirect_policy);
@@ -131,16 +134,16 @@ fn done(
         (_, Err(fault), _) | (_, _, Err(fault)) => Err(vec![fault.into()]),
         (true, Ok(None), Ok(None)) => {
             gather(
-                &mut nos,
+                &mut rejections,
                 cookies::policies(&route.cookie_rewrite_policies, &place.field).map(|found| policy.cookies = found),
             );
             forward(work, place, route, path, host, &policy.cookies)
         }
         (false, Ok(Some(policy)), Ok(None)) => {
-            redirect::redirect(policy, &place.field).map(Action::Redirect).map_err(|no| vec![no])
+            redirect::redirect(policy, &place.field).map(Action::Redirect).map_err(|rejection| vec![rejection])
         }
         (false, Ok(None), Ok(Some(policy))) => {
-            redirect::respond(policy, &place.field).map(Action::DirectResponse).map_err(|no| vec![no])
+            redirect::respond(policy, &place.field).map(Action::DirectResponse).map_err(|rejection| vec![rejection])
         }
         _ => {
             let why = "exactly one of services, requestRedirectPolicy and directResponsePolicy must be set";
@@ -152,11 +155,11 @@ fn done(
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field("cookieRewritePolicies"), why));
     }
     match action {
-        Ok(action) if nos.is_empty() => Ok((action, policy)),
-        Ok(_) => Err(nos),
+        Ok(action) if rejections.is_empty() => Ok((action, policy)),
+        Ok(_) => Err(rejections),
         Err(more) => {
-            nos.extend(more);
-            Err(nos)
+            rejections.extend(more);
+            Err(rejections)
         }
     }
 }
@@ -174,33 +177,33 @@ fn forward(
     host: Option<model::route::HostRewrite>,
     cookies: &[CookieRewrite],
 ) -> Result<Action, Vec<Rejection>> {
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     let mut forward = Forward { host, ..Forward::default() };
-    gather(&mut nos, route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(Rejection::from));
+    gather(&mut rejections, route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(Rejection::from));
     let mut idle_connection = Timeout::Default;
     gather(
-        &mut nos,
+        &mut rejections,
         retry::timeouts(&route.timeout_policy, &place.field).map(|times| {
             (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
         }),
     );
     let mut notes = Vec::new();
     gather(
-        &mut nos,
+        &mut rejections,
         retry::retry_policy(&route.retry_policy, &place.field, &mut notes)
             .map(|retry| forward.retry = retry.map(Box::new)),
     );
     gather(
-        &mut nos,
+        &mut rejections,
         rewrite::prefix(&route.path_rewrite_policy, path, &place.field).map(|path| forward.rewrite = path),
     );
     let mut health = None;
-    gather(&mut nos, health::policy(&route.health_check_policy, &place.field).map(|found| health = found));
+    gather(&mut rejections, health::policy(&route.health_check_policy, &place.field).map(|found| health = found));
     let redirect = retry::internal_redirect(&route.internal_redirect_policy, &place.field);
-    gather(&mut nos, redirect.map(|found| forward.internal_redirect = found.map(Box::new)));
+    gather(&mut rejections, redirect.map(|found| forward.internal_redirect = found.map(Box::new)));
     let mut balance = Default::default();
     gather(
-        &mut nos,
+        &mut rejections,
         load_balancer::policy(work, place, &route.load_balancer_policy)
             .map(|(way, hash)| (balance, forward.hash) = (way, hash)),
     );
@@ -213,10 +216,10 @@ fn forward(
             (forward.clusters, forward.mirrors) = (clusters, mirrors);
             forward.host = host.or(forward.host);
         }
-        Err(more) => nos.extend(more),
+        Err(more) => rejections.extend(more),
     }
-    if !nos.is_empty() {
-        return Err(nos);
+    if !rejections.is_empty() {
+        return Err(rejections);
     }
     if forward.clusters.is_empty() {
         return Ok(Action::DirectResponse(DirectResponse::unavailable()));

@@ -40,8 +40,8 @@ pub(crate) fn clusters(
         let next = match next {
             Ok(Step::Here(clusters)) => return clusters,
             Ok(Step::Child(child)) => child,
-            Err(no) => {
-                work.report(&subject, no);
+            Err(rejection) => {
+                work.report(&subject, rejection);
                 return Vec::new();
             }
         };
@@ -102,25 +102,25 @@ fn child(
     let namespace = include.namespace.as_deref().filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(&object.meta.namespace);
     let subject = ObjectRef::new(work.kind, namespace, &*include.name);
-    let no = |code, why: String| Rejection::new(code, field, why);
+    let reject = |code, why: String| Rejection::new(code, field, why);
     if visited.len() > DEEPEST {
-        return Err(no(
+        return Err(reject(
             Code::ProxyIncludeLimit,
             format!("{subject} is not included: includes may be nested at most {DEEPEST} levels deep"),
         ));
     }
     let found = work.view.proxy(&subject);
     let Some(object) = found.filter(|object| class::is_ours(object, work.settings)) else {
-        let no = no(Code::ProxyTcpIncludeNotFound, format!("{subject} does not exist"));
-        return Err(no.related_to(subject.at("")));
+        let rejection = reject(Code::ProxyTcpIncludeNotFound, format!("{subject} does not exist"));
+        return Err(rejection.related_to(subject.at("")));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
-        let no = no(Code::ProxyTcpIncludesRoot, format!("{subject} is a root"));
-        return Err(no.related_to(subject.at("spec.virtualhost")));
+        let rejection = reject(Code::ProxyTcpIncludesRoot, format!("{subject} is a root"));
+        return Err(rejection.related_to(subject.at("spec.virtualhost")));
     }
     if let Some(at) = visited.iter().position(|known| *known == subject) {
         let objects: Vec<_> = visited[at..].iter().chain([&subject]).collect();
-        return Err(no(Code::ProxyTcpIncludeCycle, chain(&objects)));
+        return Err(reject(Code::ProxyTcpIncludeCycle, chain(&objects)));
     }
     visited.push(subject.clone());
     Ok((object, subject))
@@ -158,7 +158,7 @@ fn services(
         }
         match service::backend(work, &here, entry, &way) {
             Ok(found) => clusters.push((found.share.cluster, weight)),
-            Err(no) => work.report(place.subject, no),
+            Err(rejection) => work.report(place.subject, rejection),
         }
     }
     if total > u64::from(u32::MAX) {

@@ -27,16 +27,16 @@ pub(crate) fn secured(
     host: &Host,
     tls: &Tls,
 ) -> Result<Secured, Vec<Rejection>> {
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     let secret = tls.secret_name.as_deref().filter(|name| !name.is_empty());
     match (secret, tls.passthrough) {
         (Some(_), true) => {
             let why = "both secretName and passthrough are set";
-            nos.push(Rejection::new(Code::ProxyTlsConfig, at("passthrough"), why));
+            rejections.push(Rejection::new(Code::ProxyTlsConfig, at("passthrough"), why));
         }
         (None, false) => {
             let why = "neither secretName nor passthrough is set";
-            nos.push(Rejection::new(Code::ProxyTlsConfig, FieldPath::from("spec.virtualhost.tls"), why));
+            rejections.push(Rejection::new(Code::ProxyTlsConfig, FieldPath::from("spec.virtualhost.tls"), why));
         }
         (Some(_), false) | (None, true) => {}
     }
@@ -46,25 +46,26 @@ pub(crate) fn secured(
     let mut clients = None;
     if let Some(validation) = &tls.client_validation {
         if tls.passthrough {
-            nos.push(without("clientValidation", "passthrough: the backend terminates TLS"));
+            rejections.push(without("clientValidation", "passthrough: the backend terminates TLS"));
         } else if tls.enable_fallback_certificate {
-            nos.push(without("clientValidation", "enableFallbackCertificate"));
+            rejections.push(without("clientValidation", "enableFallbackCertificate"));
         }
         match client_validation::read(work, object, validation) {
             Ok(validation) => clients = Some(Arc::new(validation)),
-            Err(more) => nos.extend(more),
+            Err(more) => rejections.extend(more),
         }
     }
     if tls.passthrough && tls.enable_fallback_certificate {
-        nos.push(without("enableFallbackCertificate", "passthrough"));
+        rejections.push(without("enableFallbackCertificate", "passthrough"));
     }
-    let versions = versions(work, object, tls).map_err(|no| nos.push(no));
-    let termination = secret.map(|secret| certificate(work, object, host, secret).map_err(|no| nos.push(no)));
+    let versions = versions(work, object, tls).map_err(|rejection| rejections.push(rejection));
+    let termination =
+        secret.map(|secret| certificate(work, object, host, secret).map_err(|rejection| rejections.push(rejection)));
     let termination = match (termination.transpose(), versions) {
-        (Ok(certificate), Ok(versions)) if nos.is_empty() => {
+        (Ok(certificate), Ok(versions)) if rejections.is_empty() => {
             certificate.map(|certificate| Termination { clients, ..Termination::new(certificate, versions) })
         }
-        _ => return Err(nos),
+        _ => return Err(rejections),
     };
     let fallback = if tls.enable_fallback_certificate { fallback(work, object) } else { None };
     Ok(Secured { termination, fallback })
@@ -80,24 +81,26 @@ fn certificate(
     match resolve::certificate(work.view, &object.meta.namespace, &secret) {
         Ok(()) => {
             let held = work.view.certificate(&secret);
-            let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&secret, host));
+            let rejection = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&secret, host));
             let subject = subject(work.kind, object);
-            no.into_iter().for_each(|no| work.report(&subject, Rejection::resolved(no, at("secretName"))));
+            rejection
+                .into_iter()
+                .for_each(|rejection| work.report(&subject, Rejection::resolved(rejection, at("secretName"))));
             Ok(CertificateRef::Secret(secret))
         }
-        Err(no) if work.settings.self_signed && no.code == Code::SecretNotFound => {
+        Err(rejection) if work.settings.self_signed && rejection.code == Code::SecretNotFound => {
             let subject = subject(work.kind, object);
-            let no = Rejection::resolved(no, at("secretName")).coded(Code::CertificateSelfSigned);
-            work.report(&subject, no);
+            let rejection = Rejection::resolved(rejection, at("secretName")).coded(Code::CertificateSelfSigned);
+            work.report(&subject, rejection);
             Ok(CertificateRef::SelfSigned(host.clone()))
         }
         // The rest of the object is read all the same: what it includes is not left alone meanwhile.
-        Err(no) if no.code == Code::SecretPending => {
+        Err(rejection) if rejection.code == Code::SecretPending => {
             let subject = subject(work.kind, object);
-            work.report(&subject, Rejection::resolved(no, at("secretName")));
+            work.report(&subject, Rejection::resolved(rejection, at("secretName")));
             Ok(CertificateRef::Secret(secret))
         }
-        Err(no) => Err(Rejection::resolved(no, at("secretName"))),
+        Err(rejection) => Err(Rejection::resolved(rejection, at("secretName"))),
     }
 }
 
@@ -107,9 +110,13 @@ fn fallback(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy) -> Opti
         None => Err((Code::ProxyFallbackMissing, "no fallback certificate is set".into())),
         Some(id) => match resolve::certificate(work.view, &object.meta.namespace, id) {
             Ok(()) => Ok(CertificateRef::Secret(id.clone())),
-            Err(no) if no.code == Code::DelegationMissing => Err((Code::ProxyFallbackNotDelegated, no.why)),
-            Err(no) if matches!(no.code, Code::SecretPending | Code::SecretReserved) => Err((no.code, no.why)),
-            Err(no) => Err((Code::ProxyFallbackNotValid, no.why)),
+            Err(rejection) if rejection.code == Code::DelegationMissing => {
+                Err((Code::ProxyFallbackNotDelegated, rejection.why))
+            }
+            Err(rejection) if matches!(rejection.code, Code::SecretPending | Code::SecretReserved) => {
+                Err((rejection.code, rejection.why))
+            }
+            Err(rejection) => Err((Code::ProxyFallbackNotValid, rejection.why)),
         },
     };
     match found {

@@ -239,13 +239,16 @@ fn cluster(
     let found = match backend {
         Some(Backend { service: Some(service), .. }) => {
             let field = field.field("service");
-            port(&service.port).map_err(|no| no.at(&context.subject, field.field("port"))).and_then(|port| {
-                let cluster = resolve::backend(view, &context.object.meta.namespace, &service.name, &port)
-                    .map_err(|no| no.at(&context.subject, part(&field, &no, &port)))?;
-                let presented = resolve::presenting(view, cluster, context.settings.client_certificate.as_ref());
-                context.is_pending |= presented.as_ref().is_err_and(|no| no.code == Code::SecretPending);
-                presented.map_err(|no| no.at(&context.subject, field))
-            })
+            port(&service.port).map_err(|rejection| rejection.at(&context.subject, field.field("port"))).and_then(
+                |port| {
+                    let cluster = resolve::backend(view, &context.object.meta.namespace, &service.name, &port)
+                        .map_err(|rejection| rejection.at(&context.subject, part(&field, &rejection, &port)))?;
+                    let presented = resolve::presenting(view, cluster, context.settings.client_certificate.as_ref());
+                    context.is_pending |=
+                        presented.as_ref().is_err_and(|rejection| rejection.code == Code::SecretPending);
+                    presented.map_err(|rejection| rejection.at(&context.subject, field))
+                },
+            )
         }
         Some(Backend { resource: Some(resource), .. }) => {
             let why = format!("{} `{}` is not supported as a backend", resource.kind, resource.name);
@@ -259,8 +262,8 @@ fn cluster(
 }
 
 /// Whether the name or the port of the Service is what is wrong.
-fn part(service: &FieldPath, no: &Rejection, port: &PortRef) -> FieldPath {
-    match (no.code, port) {
+fn part(service: &FieldPath, rejection: &Rejection, port: &PortRef) -> FieldPath {
+    match (rejection.code, port) {
         (Code::ServicePortNotFound | Code::ServicePortNotTcp, PortRef::Name(_)) => service.field("port").field("name"),
         (Code::ServicePortNotFound | Code::ServicePortNotTcp, PortRef::Number(_)) => {
             service.field("port").field("number")

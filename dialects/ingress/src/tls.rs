@@ -37,8 +37,8 @@ pub(crate) fn pieces(context: &mut Context<'_>, view: &mut impl View) -> Vec<Tls
             let certificate = match &shared {
                 Shown::Secret(id) => {
                     let held = held.as_deref().and_then(|held| held.as_ref().ok());
-                    let no = held.and_then(|held| held.not_for(id, &host));
-                    context.verdicts.extend(no.map(|no| no.at(&context.subject, at.clone())));
+                    let rejection = held.and_then(|held| held.not_for(id, &host));
+                    context.verdicts.extend(rejection.map(|rejection| rejection.at(&context.subject, at.clone())));
                     CertificateRef::Secret(id.clone())
                 }
                 Shown::SelfSigned => CertificateRef::SelfSigned(host.clone()),
@@ -103,12 +103,12 @@ fn certificate(context: &mut Context<'_>, view: &mut impl View, entry: &Tls, fie
             match resolve::certificate(view, context.namespace(), &id) {
                 Ok(()) => Ok(id),
                 // The hosts that it is for are named all the same: nobody is to take them for given up meanwhile.
-                Err(no) if no.code == Code::SecretPending => {
+                Err(rejection) if rejection.code == Code::SecretPending => {
                     context.is_pending = true;
-                    context.verdicts.push(no.at(&context.subject, field));
+                    context.verdicts.push(rejection.at(&context.subject, field));
                     Ok(id)
                 }
-                Err(no) => Err(no.at(&context.subject, field)),
+                Err(rejection) => Err(rejection.at(&context.subject, field)),
             }
         }
     };

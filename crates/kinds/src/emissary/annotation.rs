@@ -27,9 +27,9 @@ fn api_version<'n>(document: &'n Node<'_>) -> Option<Cow<'n, str>> {
     })
 }
 
-/// The document as an object. What the carrier says holds where the document is silent: its namespace and its labels. When it was
-/// created is when the carrier was, whatever the document says: the older of two objects that conflict wins.
-pub fn unfold<'a>(document: &Node<'a>, carrier: &Meta) -> Node<'a> {
+/// The document as an object. Where the document is silent, namespace and labels are those of the annotated object. It was created when
+/// the annotated object was, whatever the document says: the older of two objects that conflict wins.
+pub fn unfold<'a>(document: &Node<'a>, annotated: &Meta) -> Node<'a> {
     let Value::Map(fields) = &document.value else { return document.clone() };
     let text = |text: &str| Node::from(Value::Text(text.to_owned().into()));
     let (mut header, mut metadata, mut spec) = (Vec::new(), Vec::new(), Vec::new());
@@ -64,15 +64,15 @@ pub fn unfold<'a>(document: &Node<'a>, carrier: &Meta) -> Node<'a> {
     metadata.retain(|(key, _)| ["name", "namespace", "labels", "annotations", "generation"].contains(&&*key.text));
     if !is_given(&metadata, "namespace") {
         metadata.retain(|(key, _)| key.text != "namespace");
-        metadata.push((Key::from("namespace"), text(&carrier.namespace)));
+        metadata.push((Key::from("namespace"), text(&annotated.namespace)));
     }
     if !is_given(&metadata, "labels") {
-        let labels = carrier.labels.iter().filter_map(|(name, value)| Some((name.to_owned(), value.ok()?)));
+        let labels = annotated.labels.iter().filter_map(|(name, value)| Some((name.to_owned(), value.ok()?)));
         let labels = labels.map(|(name, value)| (Key::from(Cow::Owned(name)), text(value))).collect();
         metadata.retain(|(key, _)| key.text != "labels");
         metadata.push((Key::from("labels"), Value::Map(labels).into()));
     }
-    if let Some(created) = carrier.created {
+    if let Some(created) = annotated.created {
         metadata.push((Key::from("creationTimestamp"), text(&created.to_string())));
     }
     header.push((Key::from("metadata"), Value::Map(metadata).into()));

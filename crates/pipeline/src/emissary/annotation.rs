@@ -1,7 +1,7 @@
 //! The annotation `getambassador.io/config` of Services and Ingresses: the objects in it, and what is wrong with them.
 //!
 //! The annotation is text that anybody who may edit a Service can write: its size, its documents and the values in them are
-//! bounded, and an object in it stays in the namespace of its carrier, where the one who wrote it has rights.
+//! bounded, and an object in it stays in the namespace of the annotated object, where the one who wrote it has rights.
 
 use crate::{objects::Objects, settings::ForEmissary};
 use engine::{Derived, Index, Reads, Table};
@@ -26,100 +26,100 @@ const MOST_FAULTS: usize = 10;
 const LIMITS: Limits = Limits { nodes: 100_000, depth: 64 };
 
 /// Services with the annotation.
-pub struct ServiceCarriers;
+pub struct AnnotatedServices;
 
-impl Index for ServiceCarriers {
+impl Index for AnnotatedServices {
     type Of = Objects<Service>;
     type Key = ObjectRef;
     const NAME: &'static str = "with objects in an annotation";
 
     fn keys(key: &ObjectRef, service: &Service) -> impl IntoIterator<Item = ObjectRef> {
-        is_carrier(&service.meta).then(|| key.clone())
+        is_annotated(&service.meta).then(|| key.clone())
     }
 }
 
 /// Ingresses with the annotation.
-pub struct IngressCarriers;
+pub struct AnnotatedIngresses;
 
-impl Index for IngressCarriers {
+impl Index for AnnotatedIngresses {
     type Of = Objects<Ingress>;
     type Key = ObjectRef;
     const NAME: &'static str = "with objects in an annotation";
 
     fn keys(key: &ObjectRef, ingress: &Ingress) -> impl IntoIterator<Item = ObjectRef> {
-        is_carrier(&ingress.meta).then(|| key.clone())
+        is_annotated(&ingress.meta).then(|| key.clone())
     }
 }
 
-fn is_carrier(meta: &Meta) -> bool {
+fn is_annotated(meta: &Meta) -> bool {
     !matches!(meta.annotations.get(ANNOTATION), Ok(None))
 }
 
 /// An object in an annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CarriedObject {
+pub struct AnnotationObject {
     /// The object.
     pub object: Object,
     /// Which document of the annotation it is.
     pub document: usize,
 }
 
-/// The objects in the annotation of a carrier, by key, and what is told about those that are none.
+/// The objects in one annotation, by key, and the verdicts about documents that are no objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct AnnotationContent {
     /// The objects; sorted by key, each once.
-    objects: Vec<(ObjectRef, CarriedObject)>,
-    /// What is told on the carrier.
+    objects: Vec<(ObjectRef, AnnotationObject)>,
+    /// What is reported on the annotated object.
     pub verdicts: Vec<Verdict>,
 }
 
-impl Carried {
+impl AnnotationContent {
     /// An object by its key.
-    pub fn find(&self, key: &ObjectRef) -> Option<&CarriedObject> {
+    pub fn find(&self, key: &ObjectRef) -> Option<&AnnotationObject> {
         let found = self.objects.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
         self.objects.get(found).map(|(_, object)| object)
     }
 
     /// Its objects.
-    pub fn iter(&self) -> impl Iterator<Item = (&ObjectRef, &CarriedObject)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectRef, &AnnotationObject)> {
         self.objects.iter().map(|(key, object)| (key, object))
     }
 }
 
 /// The objects in the annotation of each Service or Ingress that has it.
-pub struct CarriedObjects;
+pub struct AnnotationObjects;
 
-impl Table for CarriedObjects {
+impl Table for AnnotationObjects {
     type Key = ObjectRef;
-    type Value = Carried;
+    type Value = AnnotationContent;
     const NAME: &'static str = "objects in annotations";
 }
 
-impl Derived for CarriedObjects {
-    fn compute(&self, carrier: &ObjectRef, reads: &mut Reads<'_>) -> Option<Carried> {
+impl Derived for AnnotationObjects {
+    fn compute(&self, annotated: &ObjectRef, reads: &mut Reads<'_>) -> Option<AnnotationContent> {
         let settings = reads.get::<ForEmissary>(&())?;
-        Some(read(carrier, meta(carrier, reads)?, settings.cross_namespace))
+        Some(read(annotated, meta(annotated, reads)?, settings.cross_namespace))
     }
 }
 
 /// Objects in annotations by their key.
-pub struct CarriedByKey;
+pub struct AnnotationObjectsByKey;
 
-impl Index for CarriedByKey {
-    type Of = CarriedObjects;
+impl Index for AnnotationObjectsByKey {
+    type Of = AnnotationObjects;
     type Key = ObjectRef;
     const NAME: &'static str = "by object";
 
-    fn keys(_: &ObjectRef, carried: &Carried) -> impl IntoIterator<Item = ObjectRef> {
-        carried.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
+    fn keys(_: &ObjectRef, content: &AnnotationContent) -> impl IntoIterator<Item = ObjectRef> {
+        content.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
     }
 }
 
-/// The metadata of a carrier.
-pub fn meta<'r>(carrier: &ObjectRef, reads: &mut Reads<'r>) -> Option<&'r Meta> {
-    match carrier.kind == kind::SERVICE {
-        true => reads.get::<Objects<Service>>(carrier).map(|service| &service.meta),
-        false => reads.get::<Objects<Ingress>>(carrier).map(|ingress| &ingress.meta),
+/// The metadata of an annotated object.
+pub fn meta<'r>(annotated: &ObjectRef, reads: &mut Reads<'r>) -> Option<&'r Meta> {
+    match annotated.kind == kind::SERVICE {
+        true => reads.get::<Objects<Service>>(annotated).map(|service| &service.meta),
+        false => reads.get::<Objects<Ingress>>(annotated).map(|ingress| &ingress.meta),
     }
 }
 
@@ -144,16 +144,16 @@ fn bounded(text: &str) -> &str {
 }
 
 /// Reads the objects in an annotation.
-fn read(carrier: &ObjectRef, meta: &Meta, cross_namespace: bool) -> Carried {
+fn read(annotated: &ObjectRef, meta: &Meta, cross_namespace: bool) -> AnnotationContent {
     let text = match meta.annotations.get(ANNOTATION) {
         Ok(Some(text)) => text,
-        Ok(None) => return Carried::default(),
+        Ok(None) => return AnnotationContent::default(),
         Err(fault) => {
-            let verdict = Verdict::new(Code::EmissaryAnnotation, origin(carrier), &*fault.why);
-            return Carried { objects: Vec::new(), verdicts: vec![verdict] };
+            let verdict = Verdict::new(Code::EmissaryAnnotation, origin(annotated), &*fault.why);
+            return AnnotationContent { objects: Vec::new(), verdicts: vec![verdict] };
         }
     };
-    let mut reader = Reader { carrier, meta, cross_namespace, objects: Vec::new(), verdicts: VerdictList::default() };
+    let mut reader = Reader { annotated, meta, cross_namespace, objects: Vec::new(), verdicts: VerdictList::default() };
     if text.len() > MOST_BYTES {
         reader.report(Code::EmissaryAnnotationLimit, None, format!("it has more than {} KiB", MOST_BYTES / 1024));
     }
@@ -177,19 +177,19 @@ fn read(carrier: &ObjectRef, meta: &Meta, cross_namespace: bool) -> Carried {
     }
     let Reader { mut objects, verdicts, .. } = reader;
     objects.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Carried { objects, verdicts: verdicts.into_sorted() }
+    AnnotationContent { objects, verdicts: verdicts.into_sorted() }
 }
 
 /// Where everything about an annotation is told.
-pub fn origin(carrier: &ObjectRef) -> model::Origin {
-    carrier.at(FieldPath::annotation(ANNOTATION))
+pub fn origin(annotated: &ObjectRef) -> model::Origin {
+    annotated.at(FieldPath::annotation(ANNOTATION))
 }
 
 struct Reader<'a> {
-    carrier: &'a ObjectRef,
+    annotated: &'a ObjectRef,
     meta: &'a Meta,
     cross_namespace: bool,
-    objects: Vec<(ObjectRef, CarriedObject)>,
+    objects: Vec<(ObjectRef, AnnotationObject)>,
     verdicts: VerdictList,
 }
 
@@ -197,7 +197,7 @@ impl Reader<'_> {
     fn report(&mut self, code: Code, position: Option<Position>, why: impl Into<String>) {
         let why = why.into();
         let why = position.map_or_else(|| why.clone(), |position| format!("line {}: {why}", position.line));
-        self.verdicts.push(Verdict::new(code, origin(self.carrier), why));
+        self.verdicts.push(Verdict::new(code, origin(self.annotated), why));
     }
 
     fn document(&mut self, index: usize, node: &Node<'_>) {
@@ -231,7 +231,7 @@ impl Reader<'_> {
             let why = format!("{kind} {}: {unknown}", key.name);
             self.report(Code::EmissaryAnnotationField, Some(position(node, &unknown.path)), why);
         }
-        if key.namespace != self.carrier.namespace && !self.cross_namespace {
+        if key.namespace != self.annotated.namespace && !self.cross_namespace {
             let why = format!("{kind} {} is for namespace {}", key.name, key.namespace);
             return self.report(Code::EmissaryAnnotationNamespace, Some(position(node, "metadata.namespace")), why);
         }
@@ -239,7 +239,7 @@ impl Reader<'_> {
             let why = format!("{key} stands in this annotation already");
             return self.report(Code::EmissaryDuplicate, Some(position(node, "metadata.name")), why);
         }
-        self.objects.push((key, CarriedObject { object, document: index }));
+        self.objects.push((key, AnnotationObject { object, document: index }));
     }
 }
 

@@ -18,12 +18,12 @@ pub(super) fn target(object: &kinds::Service, settings: &Settings) -> Target {
     match listed(&object.meta, settings) {
         Ok(None) => {}
         Ok(Some(list)) => return Target::Listed(list),
-        Err(no) => return Target::Refused(no),
+        Err(rejection) => return Target::Refused(rejection),
     }
     match object.spec.service_type.get() {
         Ok(Some(ServiceType::ExternalName)) => match external_name(object, settings) {
             Ok(host) => Target::External(host),
-            Err(no) => Target::Refused(no),
+            Err(rejection) => Target::Refused(rejection),
         },
         Ok(_) => Target::Slices,
         Err(fault) => Target::Refused(Rejection::new(Code::NotDecodable, fault.to_string())),
@@ -51,22 +51,22 @@ const ENDPOINTS: &str = "projectsesame.io/endpoints";
 
 /// The list, if the Service has one and may have one.
 fn listed(meta: &Meta, settings: &Settings) -> Result<Option<Vec<DnsTarget>>, Rejection> {
-    let no = |why: String| {
+    let reject = |why: String| {
         Rejection::new(Code::EndpointsNotValid, format!("Service {}/{}: {why}", meta.namespace, meta.name))
     };
     let list = match meta.annotations.get(ENDPOINTS) {
         Ok(None) => return Ok(None),
         Ok(Some(list)) => list,
-        Err(fault) => return Err(no(fault.to_string())),
+        Err(fault) => return Err(reject(fault.to_string())),
     };
     if !settings.listed_endpoints {
-        return Err(no(format!(
+        return Err(reject(format!(
             "the annotation {ENDPOINTS} is only supported for directories of files; use EndpointSlices in a cluster"
         )));
     }
     let targets = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
     let targets: Result<Vec<DnsTarget>, Rejection> = targets
-        .map(|entry| host_and_port(entry).ok_or_else(|| no(format!("must be host:port, not `{entry}`"))))
+        .map(|entry| host_and_port(entry).ok_or_else(|| reject(format!("must be host:port, not `{entry}`"))))
         .collect();
     targets.map(Some)
 }

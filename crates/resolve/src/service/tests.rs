@@ -31,16 +31,16 @@ fn ports_are_found_by_name_and_by_number() {
     let id = service.backend(&PortRef::Name("http".into())).unwrap();
     assert_eq!(id.to_string(), "shop/web/80");
     assert_eq!(service.backend(&PortRef::Number(80)), Ok(id));
-    let no = service.backend(&PortRef::Number(81)).unwrap_err();
-    assert_eq!(no.code, Code::ServicePortNotFound);
-    assert_eq!(&*no.why, "Service shop/web has no port 81; it has 80 (`http`), 8081 (`admin`)");
+    let rejection = service.backend(&PortRef::Number(81)).unwrap_err();
+    assert_eq!(rejection.code, Code::ServicePortNotFound);
+    assert_eq!(&*rejection.why, "Service shop/web has no port 81; it has 80 (`http`), 8081 (`admin`)");
 }
 
 #[test]
 fn a_port_that_is_not_there_is_told_with_a_few_of_those_that_are() {
     let ports: Vec<_> = (1..=1000).map(|port| json!({ "name": format!("p{port}"), "port": port })).collect();
-    let no = plain(json!({ "ports": ports })).backend(&PortRef::Number(2000)).unwrap_err();
-    assert!(no.why.ends_with(", 9 (`p9`), 10 (`p10`), …"), "{}", no.why);
+    let rejection = plain(json!({ "ports": ports })).backend(&PortRef::Number(2000)).unwrap_err();
+    assert!(rejection.why.ends_with(", 9 (`p9`), 10 (`p10`), …"), "{}", rejection.why);
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn tcp_and_udp_may_share_a_number() {
         let service = plain(json!({ "ports": ports }));
         assert!(service.backend(&PortRef::Number(443)).is_ok(), "{ports}");
         assert!(service.backend(&PortRef::Name("web".into())).is_ok(), "{ports}");
-        let no = service.backend(&PortRef::Name("quic".into())).unwrap_err();
-        assert_eq!(no.code, Code::ServicePortNotTcp, "{ports}");
+        let rejection = service.backend(&PortRef::Name("quic".into())).unwrap_err();
+        assert_eq!(rejection.code, Code::ServicePortNotTcp, "{ports}");
         assert_eq!(service.cluster(443, Transport::Tcp).unwrap().protocol, Protocol::Tls, "{ports}");
     }
     let service = plain(json!({ "ports": [tcp, udp] }));
@@ -147,8 +147,8 @@ fn external_names_never_lead_back_to_us() {
         "255.255.255.255",
         "224.0.0.1",
     ] {
-        let Err(no) = external(name) else { panic!("{name:?} was let through") };
-        assert_eq!(no.code, Code::ExternalNameRefused, "{name:?}");
+        let Err(rejection) = external(name) else { panic!("{name:?} was let through") };
+        assert_eq!(rejection.code, Code::ExternalNameRefused, "{name:?}");
     }
 }
 

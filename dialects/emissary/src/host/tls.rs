@@ -59,21 +59,21 @@ pub(crate) fn shown(
     let certificate = match secret::certificate(view, user, &id, settings) {
         Ok(()) => {
             let held = view.certificate(&id);
-            let no = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&id, host));
-            no.into_iter().for_each(|no| problems.report("tlsSecret", &no));
+            let rejection = held.as_deref().and_then(|held| held.as_ref().ok()?.not_for(&id, host));
+            rejection.into_iter().for_each(|rejection| problems.report("tlsSecret", &rejection));
             CertificateRef::Secret(id)
         }
-        Err(no) if no.code == Code::SecretPending => {
-            problems.report("tlsSecret", &no);
+        Err(rejection) if rejection.code == Code::SecretPending => {
+            problems.report("tlsSecret", &rejection);
             shown.is_pending = true;
             CertificateRef::Secret(id)
         }
-        Err(no) if settings.self_signed && no.code == Code::SecretNotFound => {
-            problems.report("tlsSecret", &Rejection { code: Code::CertificateSelfSigned, ..no });
+        Err(rejection) if settings.self_signed && rejection.code == Code::SecretNotFound => {
+            problems.report("tlsSecret", &Rejection { code: Code::CertificateSelfSigned, ..rejection });
             CertificateRef::SelfSigned(host.clone())
         }
-        Err(no) => {
-            problems.report("tlsSecret", &no);
+        Err(rejection) => {
+            problems.report("tlsSecret", &rejection);
             return shown;
         }
     };
@@ -82,9 +82,9 @@ pub(crate) fn shown(
         let field = if is_inline { "tls" } else { "tlsContext" };
         match tls_context::trusted(context, view, settings) {
             Ok(()) => {}
-            Err((name, no)) => {
-                shown.is_pending |= no.code == Code::SecretPending;
-                problems.report(&format!("{field}.{name}"), &no);
+            Err((name, rejection)) => {
+                shown.is_pending |= rejection.code == Code::SecretPending;
+                problems.report(&format!("{field}.{name}"), &rejection);
                 if !shown.is_pending {
                     return shown;
                 }

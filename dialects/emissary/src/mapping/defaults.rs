@@ -206,7 +206,7 @@ fn clients(
 }
 
 fn ranges(key: &str, principals: &Principals) -> Result<Vec<(AddressOf, Cidr)>, Problem> {
-    let no = |index: usize, why: String| Problem::new(Code::ModuleValue, &format!("{key}[{index}]"), why);
+    let reject = |index: usize, why: String| Problem::new(Code::ModuleValue, &format!("{key}[{index}]"), why);
     if let Some(fault) = principals.faults().next() {
         return Err(Problem::new(Code::ModuleValue, key, fault.to_string()));
     }
@@ -216,9 +216,9 @@ fn ranges(key: &str, principals: &Principals) -> Result<Vec<(AddressOf, Cidr)>, 
             let (of, text) = match (&principal.remote, &principal.peer) {
                 (Some(text), None) => (AddressOf::Remote, text),
                 (None, Some(text)) => (AddressOf::Peer, text),
-                _ => return Err(no(index, "must have exactly one of remote and peer".to_owned())),
+                _ => return Err(reject(index, "must have exactly one of remote and peer".to_owned())),
             };
-            Cidr::parse(text).map(|cidr| (of, cidr)).map_err(|error| no(index, error.to_string()))
+            Cidr::parse(text).map(|cidr| (of, cidr)).map_err(|error| reject(index, error.to_string()))
         })
         .collect();
     let ranges = ranges?;

@@ -97,10 +97,10 @@ pub(crate) fn added(
     let (mut set, mut add) = (BTreeMap::new(), BTreeMap::new());
     for (name, header) in problems.optional(field, written)? {
         let field = format!("{field}.{name}");
-        let no = |why: String| Problem::new(Code::MappingPolicy, &field, why);
-        let parsed = MutableHeader::parse(name).map_err(|error| no(error.to_string()));
+        let reject = |why: String| Problem::new(Code::MappingPolicy, &field, why);
+        let parsed = MutableHeader::parse(name).map_err(|error| reject(error.to_string()));
         let parsed = parsed.and_then(|name| {
-            let value = HeaderFormat::read(&header.value, &[]).map_err(|error| no(error.to_string()))?;
+            let value = HeaderFormat::read(&header.value, &[]).map_err(|error| reject(error.to_string()))?;
             Ok((name, value))
         });
         let Some((name, value)) = problems.parsed(parsed) else { continue };
@@ -154,15 +154,15 @@ fn linkerd(work: &mut Work<'_, '_, impl EmissaryView>, changes: &mut HeaderChang
 
 /// The CORS policy.
 pub(crate) fn cors(problems: &mut Problems<'_>, written: &Written) -> Option<Cors> {
-    let no = |name: &str, why: String| Problem::new(Code::MappingPolicy, &format!("cors.{name}"), why);
+    let reject = |name: &str, why: String| Problem::new(Code::MappingPolicy, &format!("cors.{name}"), why);
     if written.origins.is_empty() {
-        problems.refuse(no("origins", "must have at least one origin".to_owned()));
+        problems.refuse(reject("origins", "must have at least one origin".to_owned()));
         return None;
     }
     let origins = written.origins.iter().map(|text| match &**text {
         "*" => Ok(AllowedOrigin::Any),
         text if text.is_empty() || text.bytes().any(|b| b <= 0x20 || b == 0x7f) => {
-            Err(no("origins", format!("`{}` is not an origin", text.escape_debug())))
+            Err(reject("origins", format!("`{}` is not an origin", text.escape_debug())))
         }
         text => Ok(AllowedOrigin::Matching(StringMatch::Exact(text.into()))),
     });
@@ -170,11 +170,11 @@ pub(crate) fn cors(problems: &mut Problems<'_>, written: &Written) -> Option<Cor
     let tokens = |name: &str, list: &[Box<str>]| {
         let tokens = list.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|text| !text.is_empty());
         let tokens = tokens.map(HeaderToken::parse);
-        tokens.collect::<Result<Vec<_>, _>>().map_err(|error| no(name, error.to_string()))
+        tokens.collect::<Result<Vec<_>, _>>().map_err(|error| reject(name, error.to_string()))
     };
     let max_age = written.max_age.as_deref().filter(|text| !text.is_empty()).map(|text| {
         let seconds = text.parse().ok().map(Duration::from_secs).filter(|span| *span <= LONGEST);
-        seconds.ok_or_else(|| no("max_age", "must be a number of seconds".to_owned()))
+        seconds.ok_or_else(|| reject("max_age", "must be a number of seconds".to_owned()))
     });
     let found = origins.and_then(|origins| {
         Ok(Cors {

@@ -44,30 +44,30 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>, is_grpc: bool) ->
 }
 
 fn one(field: &str, written: &Written, is_grpc: bool) -> Result<HealthCheck, Problem> {
-    let no = |name: &str, why: String| Problem::new(Code::MappingPolicy, &format!("{field}.{name}"), why);
-    let request = written.health_check.get().map_err(|fault| no("health_check", fault.why.to_string()))?;
+    let reject = |name: &str, why: String| Problem::new(Code::MappingPolicy, &format!("{field}.{name}"), why);
+    let request = written.health_check.get().map_err(|fault| reject("health_check", fault.why.to_string()))?;
     let probe = match request.as_deref().map(|request| (&request.http, &request.grpc)) {
         Some((Some(http), None)) => over_http(field, http)?,
         Some((None, Some(_))) if !is_grpc => {
             let why = "a health check over gRPC needs `grpc: true`, since gRPC is HTTP/2; it is not made".to_owned();
-            return Err(no("health_check.grpc", why));
+            return Err(reject("health_check.grpc", why));
         }
         Some((None, Some(grpc))) => over_grpc(field, grpc)?,
-        _ => return Err(no("health_check", "must have exactly one of http and grpc".to_owned())),
+        _ => return Err(reject("health_check", "must have exactly one of http and grpc".to_owned())),
     };
     let span = |name: &str, text: Option<&str>, default: u64| match text.filter(|text| !text.is_empty()) {
         None => Ok(Duration::from_secs(default)),
         Some(text) => match parse_duration(text) {
             Ok(span) if span.is_zero() || span > LONGEST => {
-                Err(no(name, "must be above 0 and at most a day".to_owned()))
+                Err(reject(name, "must be above 0 and at most a day".to_owned()))
             }
             Ok(span) => Ok(span),
-            Err(error) => Err(no(name, error.to_string())),
+            Err(error) => Err(reject(name, error.to_string())),
         },
     };
     let count = |name: &str, value: Option<i64>, default: u32| match value {
         None | Some(0) => Ok(default),
-        Some(value) => u32::try_from(value).map_err(|_| no(name, format!("must be above 0, not {value}"))),
+        Some(value) => u32::try_from(value).map_err(|_| reject(name, format!("must be above 0, not {value}"))),
     };
     Ok(HealthCheck {
         probe,
@@ -80,30 +80,32 @@ fn one(field: &str, written: &Written, is_grpc: bool) -> Result<HealthCheck, Pro
 
 /// The question whether a service is serving. Without a name it would be about the server as a whole.
 fn over_grpc(field: &str, grpc: &GrpcHealthCheck) -> Result<Probe, Problem> {
-    let no =
+    let reject =
         |name: &str, why: String| Problem::new(Code::MappingPolicy, &format!("{field}.health_check.grpc.{name}"), why);
     let service = grpc.upstream_name.as_deref().filter(|name| !name.is_empty());
-    let service = service.ok_or_else(|| no("upstream_name", "upstream_name is missing".to_owned()))?;
+    let service = service.ok_or_else(|| reject("upstream_name", "upstream_name is missing".to_owned()))?;
     if service.len() > LONGEST_SERVICE {
-        return Err(no("upstream_name", format!("must have at most {LONGEST_SERVICE} bytes")));
+        return Err(reject("upstream_name", format!("must have at most {LONGEST_SERVICE} bytes")));
     }
     let host = grpc.authority.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
-    let host = HeaderValue::parse(host).map_err(|error| no("authority", error.to_string()))?;
+    let host = HeaderValue::parse(host).map_err(|error| reject("authority", error.to_string()))?;
     Ok(Probe::Grpc { service: service.into(), host: Some(host) })
 }
 
 fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
     let at = |name: &str| format!("{field}.health_check.http.{name}");
-    let no = |name: &str, why: String| Problem::new(Code::MappingPolicy, &at(name), why);
+    let reject = |name: &str, why: String| Problem::new(Code::MappingPolicy, &at(name), why);
     let path = http.path.as_deref().unwrap_or_default();
-    let path = PathAndQuery::parse(path).map_err(|error| no("path", error.to_string()))?;
+    let path = PathAndQuery::parse(path).map_err(|error| reject("path", error.to_string()))?;
     let host = http.hostname.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
-    let host = HeaderValue::parse(host).map_err(|error| no("hostname", error.to_string()))?;
+    let host = HeaderValue::parse(host).map_err(|error| reject("hostname", error.to_string()))?;
     let statuses = http.expected_statuses.iter().map(|range| {
         let bound = |value: i64| u16::try_from(value).ok().filter(|value| (100..600).contains(value));
         match (bound(range.min), bound(range.max)) {
             (Some(min), Some(max)) if min <= max => Ok((min, max + 1)),
-            _ => Err(no("expected_statuses", format!("{} to {} is no range from 100 to 599", range.min, range.max))),
+            _ => {
+                Err(reject("expected_statuses", format!("{} to {} is no range from 100 to 599", range.min, range.max)))
+            }
         }
     });
     Ok(Probe::Http { path, host, statuses: statuses.collect::<Result<_, _>>()?, headers: headers(&at, http)? })
@@ -113,9 +115,9 @@ fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
 fn headers(at: &impl Fn(&str) -> String, http: &HttpHealthCheck) -> Result<HeaderChanges, Problem> {
     let mut changes = HeaderChanges::default();
     for (name, header) in &http.add_request_headers {
-        let no = |why: String| Problem::new(Code::MappingPolicy, &at(&format!("add_request_headers.{name}")), why);
-        let parsed = MutableHeader::parse(name).map_err(|error| no(error.to_string()))?;
-        let value = HeaderFormat::read(&header.value, &[]).map_err(|error| no(error.to_string()))?;
+        let reject = |why: String| Problem::new(Code::MappingPolicy, &at(&format!("add_request_headers.{name}")), why);
+        let parsed = MutableHeader::parse(name).map_err(|error| reject(error.to_string()))?;
+        let value = HeaderFormat::read(&header.value, &[]).map_err(|error| reject(error.to_string()))?;
         let list = if header.append.unwrap_or(true) { &mut changes.add } else { &mut changes.set };
         list.push((parsed, value.format));
     }

@@ -86,15 +86,15 @@ fn path(work: &mut Work<'_, '_, impl EmissaryView>, lengths: &mut Lengths) -> Op
         }
     };
     lengths.path = length(text);
-    let no = |why: String| Problem::new(Code::MappingMatch, "prefix", why);
+    let reject = |why: String| Problem::new(Code::MappingMatch, "prefix", why);
     let found = if is_regex {
         if !has_case {
             work.problems
                 .no_effect("case_sensitive", "a regular expression says itself whether case matters: write (?i)");
         }
-        Regex::parse(text).map(PathMatch::Regex).map_err(|error| no(error.to_string()))
+        Regex::parse(text).map(PathMatch::Regex).map_err(|error| reject(error.to_string()))
     } else {
-        Path::parse(text).map_err(|error| no(error.to_string())).map(|path| match (is_exact, has_case) {
+        Path::parse(text).map_err(|error| reject(error.to_string())).map(|path| match (is_exact, has_case) {
             (true, true) => PathMatch::Exact(path),
             (true, false) => PathMatch::ExactIgnoreCase(path),
             (false, true) => PathMatch::Prefix(path),

@@ -58,10 +58,10 @@ pub(super) fn pattern(
     field: &str,
     written: &Written,
 ) -> Option<RegexRewrite> {
-    let no = |name: &str, why: String| Problem::new(Code::MappingRewrite, &format!("{field}.{name}"), why);
-    let regex = Regex::parse(&written.pattern).map_err(|error| no("pattern", error.to_string()));
+    let reject = |name: &str, why: String| Problem::new(Code::MappingRewrite, &format!("{field}.{name}"), why);
+    let regex = Regex::parse(&written.pattern).map_err(|error| reject("pattern", error.to_string()));
     let found = regex.and_then(|regex| {
-        RegexRewrite::new(regex, &written.substitution).map_err(|error| no("substitution", error.to_string()))
+        RegexRewrite::new(regex, &written.substitution).map_err(|error| reject("substitution", error.to_string()))
     });
     work.problems.parsed(found)
 }

@@ -133,8 +133,8 @@ pub(super) fn target(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Targe
     let namespace = namespace(work);
     match locate(&written, is_tls, resolver?, &namespace, work.view) {
         Ok(backend) => Some(Target { backend, name: written.host, is_tls, context }),
-        Err(no) => {
-            no.report("service", Code::MappingService, work.problems);
+        Err(rejection) => {
+            rejection.report("service", Code::MappingService, work.problems);
             None
         }
     }
@@ -153,7 +153,7 @@ impl NotLocated {
     pub(crate) fn report(self, field: &str, code: Code, problems: &mut Problems<'_>) {
         match self {
             NotLocated::Invalid(why) => problems.refuse(Problem::new(code, field, why)),
-            NotLocated::Rejected(no) => problems.rejected(field, &no),
+            NotLocated::Rejected(rejection) => problems.rejected(field, &rejection),
         }
     }
 }
@@ -228,11 +228,11 @@ pub(crate) fn context(
     }
     let certificate =
         context.secret.as_ref().map_or(Ok(()), |id| secret::certificate(view, &context.namespace, id, settings));
-    let ca = tls_context::trusted(&context, view, settings).map_err(|(_, no)| no);
+    let ca = tls_context::trusted(&context, view, settings).map_err(|(_, rejection)| rejection);
     let mut is_pending = false;
-    for no in [certificate, ca].into_iter().filter_map(Result::err) {
-        is_pending |= no.code == Code::SecretPending;
-        problems.rejected("tls", &no);
+    for rejection in [certificate, ca].into_iter().filter_map(Result::err) {
+        is_pending |= rejection.code == Code::SecretPending;
+        problems.rejected("tls", &rejection);
     }
     ((!problems.is_refused()).then_some(context), is_pending)
 }

@@ -161,7 +161,7 @@ pub(crate) fn breakers(
 
 /// How an endpoint is chosen, and by what hash.
 pub(crate) fn balance(problems: &mut Problems<'_>, written: &LoadBalancer) -> (LoadBalancing, Vec<Hash>) {
-    let no = |why: &str| {
+    let reject = |why: &str| {
         let why = format!("Invalid load_balancer specified: {why}");
         Problem::new(Code::MappingPolicy, "load_balancer", why)
     };
@@ -174,7 +174,7 @@ pub(crate) fn balance(problems: &mut Problems<'_>, written: &LoadBalancer) -> (L
         Some(LoadBalancerPolicy::RingHash) => (LoadBalancing::RingHash, 1),
         Some(LoadBalancerPolicy::Maglev) => (LoadBalancing::Maglev, 1),
         Some(LoadBalancerPolicy::Unknown(word)) => {
-            problems.refuse(no(&format!("the policy `{}` is not known", word.escape_debug())));
+            problems.refuse(reject(&format!("the policy `{}` is not known", word.escape_debug())));
             return Default::default();
         }
     };
@@ -183,20 +183,20 @@ pub(crate) fn balance(problems: &mut Problems<'_>, written: &LoadBalancer) -> (L
             0 => "only ring_hash and maglev have cookie, header or source_ip",
             _ => "ring_hash and maglev need exactly one of cookie, header and source_ip",
         };
-        problems.refuse(no(why));
+        problems.refuse(reject(why));
         return Default::default();
     }
     let of = if let Some(cookie) = cookie {
         let path = cookie.path.as_deref().filter(|path| !path.is_empty());
-        let path = path.map(|path| Path::parse(path).map_err(|error| no(&error.to_string()))).transpose();
+        let path = path.map(|path| Path::parse(path).map_err(|error| reject(&error.to_string()))).transpose();
         let lifetime = cookie.ttl.as_deref().filter(|ttl| !ttl.is_empty());
-        let lifetime = lifetime.map(|ttl| parse_duration(ttl).map_err(|error| no(&error.to_string()))).transpose();
+        let lifetime = lifetime.map(|ttl| parse_duration(ttl).map_err(|error| reject(&error.to_string()))).transpose();
         let name = HeaderName::parse(&cookie.name).map(|_| (&*cookie.name).into());
-        let name = name.map_err(|error| no(&error.to_string()));
+        let name = name.map_err(|error| reject(&error.to_string()));
         let found = name.and_then(|name| Ok(HashOf::LastingCookie { name, path: path?, lifetime: lifetime? }));
         problems.parsed(found)
     } else if let Some(header) = header {
-        problems.parsed(HeaderName::parse(header).map(HashOf::Header).map_err(|error| no(&error.to_string())))
+        problems.parsed(HeaderName::parse(header).map(HashOf::Header).map_err(|error| reject(&error.to_string())))
     } else {
         is_by_address.then_some(HashOf::SourceIp)
     };

@@ -64,11 +64,11 @@ pub(super) fn of(
         return Decryption::default();
     };
     let certificate = secret::certificate(view, &read.namespace, &id, settings);
-    let trusted = tls_context::trusted(&read, view, settings).map_err(|(_, no)| no);
+    let trusted = tls_context::trusted(&read, view, settings).map_err(|(_, rejection)| rejection);
     let mut decryption = Decryption::default();
-    for no in [certificate, trusted].into_iter().filter_map(Result::err) {
-        decryption.is_pending |= no.code == Code::SecretPending;
-        problems.rejected("host", &no);
+    for rejection in [certificate, trusted].into_iter().filter_map(Result::err) {
+        decryption.is_pending |= rejection.code == Code::SecretPending;
+        problems.rejected("host", &rejection);
     }
     if !problems.is_refused() || decryption.is_pending {
         let mut termination = Termination::new(CertificateRef::Secret(id), read.versions);

@@ -52,8 +52,8 @@ impl BackendCertificate {
 
 /// What backends of a Gateway are shown; nothing if it asks for nothing.
 pub fn of(gateway: &Gateway, view: &mut impl GatewayView) -> Option<BackendCertificate> {
-    let unusable = |reason, field: &str, no: Rejection| {
-        let (code, field, why) = (no.code, field.into(), no.why);
+    let unusable = |reason, field: &str, rejection: Rejection| {
+        let (code, field, why) = (rejection.code, field.into(), rejection.why);
         Some(BackendCertificate::Unusable(Unusable { reason, code, field, why }))
     };
     let unreadable = |field: &str, why: &str| {
@@ -78,13 +78,13 @@ pub fn of(gateway: &Gateway, view: &mut impl GatewayView) -> Option<BackendCerti
     let own = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
     let namespace = reference.namespace.as_deref().unwrap_or(&own.namespace);
     let id = ObjectRef::new(kind::SECRET, namespace, &*reference.name);
-    if let Err(no) = super::permitted(&own, &id, view) {
-        return unusable("RefNotPermitted", at, no);
+    if let Err(rejection) = super::permitted(&own, &id, view) {
+        return unusable("RefNotPermitted", at, rejection);
     }
     match resolve::certificate(view, namespace, &id) {
         Ok(()) => Some(BackendCertificate::Secret(id)),
-        Err(no) if no.code == Code::SecretPending => Some(BackendCertificate::Pending),
-        Err(no) if no.code == Code::SecretReserved => unusable(UNRESOLVED, at, no),
-        Err(no) => unusable(UNRESOLVED, at, Rejection { code: Code::GatewayClientCertificate, ..no }),
+        Err(rejection) if rejection.code == Code::SecretPending => Some(BackendCertificate::Pending),
+        Err(rejection) if rejection.code == Code::SecretReserved => unusable(UNRESOLVED, at, rejection),
+        Err(rejection) => unusable(UNRESOLVED, at, Rejection { code: Code::GatewayClientCertificate, ..rejection }),
     }
 }

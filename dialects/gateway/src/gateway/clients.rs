@@ -104,17 +104,17 @@ pub(crate) fn resolve(
     let references = &frontend.validation.ca_certificate_refs;
     let at = frontend.field.field("caCertificateRefs");
     let (mut found, mut clients) = (Vec::new(), Clients::default());
-    let refuse = |clients: &mut Clients, field: FieldPath, reason: &'static str, no: Rejection| {
-        clients.is_pending |= no.code == Code::SecretPending;
-        clients.is_forbidden |= no.code == Code::ReferenceNotPermitted;
-        let why = format!("{field} of the Gateway: {}", no.why);
-        clients.unresolved.get_or_insert(Unresolved { reason, code: no.code, why });
+    let refuse = |clients: &mut Clients, field: FieldPath, reason: &'static str, rejection: Rejection| {
+        clients.is_pending |= rejection.code == Code::SecretPending;
+        clients.is_forbidden |= rejection.code == Code::ReferenceNotPermitted;
+        let why = format!("{field} of the Gateway: {}", rejection.why);
+        clients.unresolved.get_or_insert(Unresolved { reason, code: rejection.code, why });
         // Whoever wrote a ListenerSet is told on it: the Gateway need not have a listener on the port.
         clients.verdicts.push(match listener.owner == *gateway {
-            true => no.at(gateway, field),
+            true => rejection.at(gateway, field),
             false => {
-                let why = format!("{field} of {gateway}: {}", no.why);
-                Verdict::new(no.code, listener.at("tls"), why).related_to(gateway.at(field))
+                let why = format!("{field} of {gateway}: {}", rejection.why);
+                Verdict::new(rejection.code, listener.at("tls"), why).related_to(gateway.at(field))
             }
         });
     };
@@ -130,7 +130,7 @@ pub(crate) fn resolve(
         };
         match object {
             Ok(object) => found.push(object),
-            Err((reason, no)) => refuse(&mut clients, at.index(index), reason, no),
+            Err((reason, rejection)) => refuse(&mut clients, at.index(index), reason, rejection),
         }
     }
     // One that is not known yet may be the one that signed the clients' certificates.
@@ -162,13 +162,13 @@ fn one(
     };
     let namespace = reference.namespace.as_deref().unwrap_or(&gateway.namespace);
     let id = ObjectRef::new(kind, namespace, &*reference.name);
-    super::permitted(gateway, &id, view).map_err(|no| ("RefNotPermitted", no))?;
-    resolve::trusted(view, namespace, &id).map_err(|no| {
-        let code = match no.code {
-            Code::SecretPending | Code::SecretReserved => no.code,
+    super::permitted(gateway, &id, view).map_err(|rejection| ("RefNotPermitted", rejection))?;
+    resolve::trusted(view, namespace, &id).map_err(|rejection| {
+        let code = match rejection.code {
+            Code::SecretPending | Code::SecretReserved => rejection.code,
             _ => Code::GatewayClientCa,
         };
-        (UNRESOLVED, Rejection { code, ..no })
+        (UNRESOLVED, Rejection { code, ..rejection })
     })?;
     Ok(id)
 }

@@ -95,30 +95,30 @@ pub(crate) fn resolve(
             Ok(id) => {
                 let certificate = view.certificate(&id);
                 let not_for = certificate.as_deref().and_then(|it| it.as_ref().ok()?.not_for(&id, &listener.host));
-                shown.verdicts.extend(not_for.map(|no| no.at(&listener.owner, field(index))));
+                shown.verdicts.extend(not_for.map(|rejection| rejection.at(&listener.owner, field(index))));
                 certificates.push(CertificateRef::Secret(id));
             }
-            Err((_, no)) if no.code == Code::SecretNotFound && settings.self_signed => {
-                let no = Rejection { code: Code::CertificateSelfSigned, ..no };
-                shown.verdicts.push(no.at(&listener.owner, field(index)));
+            Err((_, rejection)) if rejection.code == Code::SecretNotFound && settings.self_signed => {
+                let rejection = Rejection { code: Code::CertificateSelfSigned, ..rejection };
+                shown.verdicts.push(rejection.at(&listener.owner, field(index)));
                 certificates.push(CertificateRef::SelfSigned(listener.host.clone()));
             }
-            Err((reason, no)) => {
+            Err((reason, rejection)) => {
                 // A listener whose Secret is under way is taken for what it was; see the crate `pipeline`.
-                shown.is_pending |= no.code == Code::SecretPending;
-                shown.is_forbidden |= no.code == Code::ReferenceNotPermitted;
-                shown.verdicts.push(no.at(&listener.owner, field(index)));
-                let why = format!("certificateRefs[{index}]: {}", no.why);
-                shown.unresolved.get_or_insert(Unresolved { reason, code: no.code, why });
+                shown.is_pending |= rejection.code == Code::SecretPending;
+                shown.is_forbidden |= rejection.code == Code::ReferenceNotPermitted;
+                shown.verdicts.push(rejection.at(&listener.owner, field(index)));
+                let why = format!("certificateRefs[{index}]: {}", rejection.why);
+                shown.unresolved.get_or_insert(Unresolved { reason, code: rejection.code, why });
             }
         }
     }
     if tls.certificate_refs.is_empty() {
-        let no = Rejection::new(Code::GatewayCertificateRef, "certificateRefs is empty");
+        let rejection = Rejection::new(Code::GatewayCertificateRef, "certificateRefs is empty");
         shown
             .verdicts
-            .push(no.at(&listener.owner, FieldPath::from("spec.listeners").index(listener.index).field("tls")));
-        let (reason, code, why) = ("InvalidCertificateRef", no.code, no.why.to_string());
+            .push(rejection.at(&listener.owner, FieldPath::from("spec.listeners").index(listener.index).field("tls")));
+        let (reason, code, why) = ("InvalidCertificateRef", rejection.code, rejection.why.to_string());
         shown.unresolved = Some(Unresolved { reason, code, why });
     }
     certificates.dedup();
@@ -135,7 +135,7 @@ fn one(
     reference: &ObjectReference,
     view: &mut impl GatewayView,
 ) -> Result<ObjectRef, (&'static str, Rejection)> {
-    let invalid = |no: Rejection| ("InvalidCertificateRef", no);
+    let invalid = |rejection: Rejection| ("InvalidCertificateRef", rejection);
     let (group, kind) = (reference.group.as_deref().unwrap_or_default(), reference.kind.as_deref().unwrap_or("Secret"));
     if (group, kind) != (kind::SECRET.group(), kind::SECRET.name()) {
         let group = if group.is_empty() { "the core group" } else { group };

@@ -175,11 +175,11 @@ fn report_parent(work: &mut Work<'_, impl GatewayView>, reference: &ParentRefere
         true => work.view.gateway(&parent).is_some(),
         false => work.view.listener_set(&parent).is_some(),
     };
-    let no = match exists {
+    let rejection = match exists {
         true => Rejection::new(Code::GatewayParentNotServed, field, format!("{parent} is not served")),
         false => Rejection::absent(Code::GatewayParentNotServed, field, parent),
     };
-    work.report(&no);
+    work.report(&rejection);
 }
 
 /// The object that a parentRef names, and the Gateway that it belongs to.
@@ -207,7 +207,7 @@ fn attach(
     hostnames: &[Host],
     left: &mut usize,
 ) -> Result<Vec<(usize, Vec<Common>)>, NotAttached> {
-    let no = |reason, why: String| NotAttached { reason, code: Code::GatewayRouteParent, why };
+    let reject = |reason, why: String| NotAttached { reason, code: Code::GatewayRouteParent, why };
     let section = reference.section_name.as_deref().filter(|name| !name.is_empty());
     let named: Vec<(usize, &Listener)> = listeners
         .iter()
@@ -218,7 +218,7 @@ fn attach(
     if named.is_empty() {
         let section = section.map_or_else(String::new, |name| format!(" named {name}"));
         let port = reference.port.map_or_else(String::new, |port| format!(" on port {port}"));
-        return Err(no("NoMatchingParent", format!("{owner} has no listener{section}{port}")));
+        return Err(reject("NoMatchingParent", format!("{owner} has no listener{section}{port}")));
     }
     let (kind, namespace) = (work.kind, work.meta.namespace.clone());
     let mut allowed = named;
@@ -227,14 +227,14 @@ fn attach(
     });
     if allowed.is_empty() {
         let why = format!("no listener of {owner} allows a {kind} of namespace {namespace}");
-        return Err(no("NotAllowedByListeners", why));
+        return Err(reject("NotAllowedByListeners", why));
     }
     let mut common = Vec::new();
     for (at, listener) in allowed {
         let hosts = hosts(&listener.host, hostnames);
         *left = left.checked_sub(hosts.len()).ok_or_else(|| {
             let why = format!("the listeners of all parents and the hostnames make more than {} hosts", pieces::ROUTES);
-            no(UNSUPPORTED_VALUE, why)
+            reject(UNSUPPORTED_VALUE, why)
         })?;
         if !hosts.is_empty() {
             common.push((at, hosts));
@@ -242,7 +242,7 @@ fn attach(
     }
     if common.is_empty() {
         let why = format!("no hostname of the route matches one of a listener of {owner}");
-        return Err(no("NoMatchingListenerHostname", why));
+        return Err(reject("NoMatchingListenerHostname", why));
     }
     Ok(common)
 }
@@ -274,18 +274,18 @@ pub(crate) fn hostnames(work: &mut Work<'_, impl GatewayView>, written: &List<Bo
             work.drop_part(Part::Hostname, &Rejection::new(Code::GatewayRouteLimit, field, why));
             break;
         }
-        let no = |why: String| Rejection::new(Code::GatewayRouteHostname, field, why);
+        let reject = |why: String| Rejection::new(Code::GatewayRouteHostname, field, why);
         let read = match name.get() {
-            Err(fault) => Err(no(fault.why.to_string())),
+            Err(fault) => Err(reject(fault.why.to_string())),
             Ok(name) => match Host::parse(name) {
-                Ok(Host::Any) => Err(no("a hostname is a DNS name, or one with `*.` in front".to_owned())),
+                Ok(Host::Any) => Err(reject("a hostname is a DNS name, or one with `*.` in front".to_owned())),
                 Ok(host) => Ok(host),
-                Err(error) => Err(no(error.to_string())),
+                Err(error) => Err(reject(error.to_string())),
             },
         };
         match read {
             Ok(host) => hosts.push(host),
-            Err(no) => work.drop_part(Part::Hostname, &no),
+            Err(rejection) => work.drop_part(Part::Hostname, &rejection),
         }
     }
     hosts.sort();

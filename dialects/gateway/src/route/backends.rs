@@ -92,13 +92,13 @@ pub(crate) fn resolve(
     field: &FieldPath,
     protocols: Protocols,
 ) -> Result<ClusterId, Unusable> {
-    let no =
+    let reject =
         |reason, code, field: FieldPath, why: String| Unusable::Reference(reason, Rejection::new(code, field, why));
     let (group, kind) = (reference.group.unwrap_or_default(), reference.kind.unwrap_or(kind::SERVICE.name()));
     if (group, kind) != (kind::SERVICE.group(), kind::SERVICE.name()) {
         let group = if group.is_empty() { "the core group" } else { group };
         let why = format!("{kind} {} of {group} is not a Service", reference.name);
-        return Err(no("InvalidKind", Code::GatewayRouteBackend, field.field("kind"), why));
+        return Err(reject("InvalidKind", Code::GatewayRouteBackend, field.field("kind"), why));
     }
     let own = work.meta.namespace.clone();
     let namespace = reference.namespace.unwrap_or(&own);
@@ -106,17 +106,17 @@ pub(crate) fn resolve(
     if !resolve::grant::permits(work.view, work.kind, &own, &id) {
         let kind = work.kind;
         let why = format!("no ReferenceGrant in namespace {namespace} lets a {kind} of {own} use {id}");
-        return Err(no("RefNotPermitted", Code::ReferenceNotPermitted, field.clone(), why));
+        return Err(reject("RefNotPermitted", Code::ReferenceNotPermitted, field.clone(), why));
     }
     work.services.insert(id.clone());
     let port = reference.port.and_then(|port| u16::try_from(port).ok()).filter(|&port| port != 0);
     let Some(port) = port else {
         let why = "a port number from 1 to 65535 must be set".to_owned();
-        return Err(no("BackendNotFound", Code::GatewayRouteBackend, field.field("port"), why));
+        return Err(reject("BackendNotFound", Code::GatewayRouteBackend, field.field("port"), why));
     };
     let Some(service) = work.view.service(namespace, reference.name) else {
-        let no = Rejection::absent(Code::ServiceNotFound, field.field("name"), id);
-        return Err(Unusable::Reference("BackendNotFound", no));
+        let rejection = Rejection::absent(Code::ServiceNotFound, field.field("name"), id);
+        return Err(Unusable::Reference("BackendNotFound", rejection));
     };
     let (port, transport) = (PortRef::Number(port), protocols.transport());
     let cluster = service.backend_of(&port, transport).map_err(|found| {
@@ -166,12 +166,12 @@ pub(crate) fn resolve(
 pub(crate) fn used(work: &mut Work<'_, impl GatewayView>, found: Result<ClusterId, Unusable>) -> Option<ClusterId> {
     match found {
         Ok(cluster) => Some(cluster),
-        Err(Unusable::Reference(reason, no)) => {
-            work.unresolved(reason, &no);
+        Err(Unusable::Reference(reason, rejection)) => {
+            work.unresolved(reason, &rejection);
             None
         }
-        Err(Unusable::Other(no)) => {
-            work.report(&no);
+        Err(Unusable::Other(rejection)) => {
+            work.report(&rejection);
             None
         }
     }
@@ -224,9 +224,9 @@ pub(crate) fn weighted(
         let backend = match backend.get() {
             Ok(backend) => backend,
             Err(fault) => {
-                let no = Rejection::fault(Code::GatewayRouteBackend, fault);
+                let rejection = Rejection::fault(Code::GatewayRouteBackend, fault);
                 backends.unavailable += wrong.take(sum.add(None, &field)).unwrap_or_default();
-                work.drop_part(Part::BackendRef, &no);
+                work.drop_part(Part::BackendRef, &rejection);
                 continue;
             }
         };
@@ -239,9 +239,9 @@ pub(crate) fn weighted(
             let why = "the path can only be rewritten for a backend that is the only one of its rule";
             of_backend.add(Rejection::new(Code::GatewayRouteFilter, field.field("filters"), why));
         }
-        let no = of_backend.first(work);
-        no.iter().for_each(|no| work.drop_part(Part::BackendRef, no));
-        let filters = Some(filters).filter(|_| no.is_none());
+        let rejection = of_backend.first(work);
+        rejection.iter().for_each(|rejection| work.drop_part(Part::BackendRef, rejection));
+        let filters = Some(filters).filter(|_| rejection.is_none());
         let (Some(cluster), Some(BackendFilters { request, response, host, rewrite })) = (cluster, filters) else {
             backends.unavailable += weight;
             continue;
@@ -294,7 +294,7 @@ pub(crate) fn stream(
         }
     }
     match wrong.first(work) {
-        Some(no) => Err(no),
+        Some(rejection) => Err(rejection),
         None => Ok((clusters, unavailable)),
     }
 }

@@ -16,24 +16,24 @@ const MAX_AGE: i64 = 5;
 
 /// Reads the filter. One that is wrong in part is not used, so what is left out here does not matter.
 pub(crate) fn policy(written: &filter::Cors, field: &FieldPath, wrong: &mut Wrong) -> Cors {
-    let no = |name: &str, why: String| Rejection::new(Code::GatewayRouteFilter, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::GatewayRouteFilter, field.field(name), why);
     let tokens = |name: &str, words: &[Box<str>], wrong: &mut Wrong| -> Vec<HeaderToken> {
-        let tokens = words.iter().map(|word| HeaderToken::parse(word).map_err(|error| no(name, error.to_string())));
+        let tokens = words.iter().map(|word| HeaderToken::parse(word).map_err(|error| reject(name, error.to_string())));
         tokens.filter_map(|token| wrong.take(token)).collect()
     };
     if written.allow_origins.is_empty() {
-        wrong.add(no("allowOrigins", "must have at least one origin".to_owned()));
+        wrong.add(reject("allowOrigins", "must have at least one origin".to_owned()));
     }
-    let origins = written.allow_origins.iter().map(|text| origin(text).map_err(|why| no("allowOrigins", why)));
+    let origins = written.allow_origins.iter().map(|text| origin(text).map_err(|why| reject("allowOrigins", why)));
     let origins = origins.filter_map(|origin| wrong.take(origin)).collect();
     let max_age = written.max_age.unwrap_or(MAX_AGE);
-    let max_age = u32::try_from(max_age).map_err(|_| no("maxAge", format!("must be at least 0, not {max_age}")));
+    let max_age = u32::try_from(max_age).map_err(|_| reject("maxAge", format!("must be at least 0, not {max_age}")));
     let max_age = wrong.take(max_age).unwrap_or_default();
     let exposed = tokens("exposeHeaders", &written.expose_headers, wrong);
     let credentials = written.allow_credentials.unwrap_or(false);
     if credentials && exposed.iter().any(|header| header.as_str() == "*") {
         let why = "`*` cannot be used with allowCredentials: browsers take it for the name of a header";
-        wrong.add(no("exposeHeaders", why.to_owned()));
+        wrong.add(reject("exposeHeaders", why.to_owned()));
     }
     Cors {
         origins,

@@ -46,12 +46,12 @@ pub(crate) struct BackendFilters {
     pub rewrite: Option<PathChange>,
 }
 
-fn no(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
+fn reject(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
     Rejection::new(Code::GatewayRouteFilter, field.clone(), why)
 }
 
 fn incompatible(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
-    Rejection { reason: INCOMPATIBLE_FILTERS, ..no(field, why) }
+    Rejection { reason: INCOMPATIBLE_FILTERS, ..reject(field, why) }
 }
 
 /// All filters of a list with their types, each type once but for mirrors.
@@ -65,7 +65,7 @@ fn typed<'l>(
         let field = field.index(index);
         let filter = filter.get().map_err(|fault| Rejection::fault(Code::GatewayRouteFilter, fault));
         let Some(filter) = wrong.take(filter) else { continue };
-        let of_type = filter.r#type.as_ref().ok_or_else(|| no(&field.field("type"), "type must be set"));
+        let of_type = filter.r#type.as_ref().ok_or_else(|| reject(&field.field("type"), "type must be set"));
         let Some(of_type) = wrong.take(of_type) else { continue };
         if *of_type != FilterType::RequestMirror && found.iter().any(|(_, other, _)| *other == of_type) {
             wrong.add(incompatible(&field, format!("a filter of type {of_type} stands before it")));
@@ -78,11 +78,11 @@ fn typed<'l>(
 
 /// The field of a filter that its type asks for.
 fn payload<'l, T>(payload: &'l Option<Box<T>>, name: &str, field: &FieldPath) -> Result<&'l T, Rejection> {
-    payload.as_deref().ok_or_else(|| no(field, format!("{name} must be set")))
+    payload.as_deref().ok_or_else(|| reject(field, format!("{name} must be set")))
 }
 
 fn unsupported(of_type: &FilterType, field: &FieldPath) -> Rejection {
-    no(&field.field("type"), format!("filters of type {of_type} are not supported here"))
+    reject(&field.field("type"), format!("filters of type {of_type} are not supported here"))
 }
 
 /// The filters of a rule. Where one is wrong none is used, so what is left out here does not matter.
@@ -187,8 +187,8 @@ fn url_rewrite(
     wrong: &mut Wrong,
 ) -> (Option<HeaderValue>, Option<PathChange>) {
     let host = written.hostname.as_deref().map(|name| {
-        let name = Fqdn::parse(name).map_err(|error| no(&field.field("hostname"), error.to_string()))?;
-        HeaderValue::parse(name.as_str()).map_err(|error| no(&field.field("hostname"), error.to_string()))
+        let name = Fqdn::parse(name).map_err(|error| reject(&field.field("hostname"), error.to_string()))?;
+        HeaderValue::parse(name.as_str()).map_err(|error| reject(&field.field("hostname"), error.to_string()))
     });
     let path = written.path.as_ref().map(|path| redirect::path_change(path, &field.field("path")));
     (wrong.take(host.transpose()).flatten(), wrong.take(path.transpose()).flatten())
@@ -203,17 +203,17 @@ fn mirror(
 ) -> Result<Option<Mirror>, Rejection> {
     const ALL: i64 = 1_000_000;
     let per_million = match (written.percent, &written.fraction) {
-        (Some(_), Some(_)) => return Err(no(field, "percent and fraction exclude each other")),
+        (Some(_), Some(_)) => return Err(reject(field, "percent and fraction exclude each other")),
         (None, None) => ALL,
         (Some(percent), None) => {
             let percent = Some(percent).filter(|percent| (0..=100).contains(percent));
-            percent.ok_or_else(|| no(&field.field("percent"), "must be from 0 to 100"))? * (ALL / 100)
+            percent.ok_or_else(|| reject(&field.field("percent"), "must be from 0 to 100"))? * (ALL / 100)
         }
         (None, Some(fraction)) => {
             let (numerator, denominator) = (fraction.numerator, fraction.denominator.unwrap_or(100));
             if numerator < 0 || denominator <= 0 || numerator > denominator || denominator > i64::from(i32::MAX) {
                 let why = "numerator is from 0 to denominator, and denominator from 1 to 2147483647";
-                return Err(no(&field.field("fraction"), why));
+                return Err(reject(&field.field("fraction"), why));
             }
             // What is asked for is not less than what can be told from nothing.
             if numerator == 0 { 0 } else { (numerator * ALL / denominator).max(1) }

@@ -59,7 +59,7 @@ pub fn translate(object: &GrpcRoute, view: &mut impl GatewayView, settings: &Set
     pieces::translation(work, parents, rules, ANSWER)
 }
 
-fn no(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
+fn reject(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
     Rejection::new(Code::GatewayRouteMatch, field.clone(), why)
 }
 
@@ -72,7 +72,7 @@ fn grpc(written: &GrpcRouteMatch, field: &FieldPath, wrong: &mut Wrong) -> Optio
     let mut headers = matches::headers(&written.headers, &field.field("headers"), wrong);
     let (path, condition) = path?;
     if let Some(regex) = condition {
-        let name = HeaderName::parse_matched(":path").map_err(|error| no(field, error.to_string()));
+        let name = HeaderName::parse_matched(":path").map_err(|error| reject(field, error.to_string()));
         let value = ValueMatch::Text { text: StringMatch::Regex(regex), ignore_case: false };
         headers.push(matches::header(wrong.take(name)?, value));
     }
@@ -82,12 +82,12 @@ fn grpc(written: &GrpcRouteMatch, field: &FieldPath, wrong: &mut Wrong) -> Optio
 /// The paths of a service and method, and a condition about them where no prefix says it.
 fn path(written: &MethodMatch, field: &FieldPath) -> Result<(PathMatch, Option<Regex>), Rejection> {
     let part = |name: &str, text: &Option<Box<str>>| match text.as_deref() {
-        Some(text) if text.contains('/') => Err(no(&field.field(name), "a name of gRPC contains no `/`")),
+        Some(text) if text.contains('/') => Err(reject(&field.field(name), "a name of gRPC contains no `/`")),
         text => Ok(text.filter(|text| !text.is_empty()).map(Box::<str>::from)),
     };
     let (service, method) = (part("service", &written.service)?, part("method", &written.method)?);
-    let regex = |text: String| Regex::parse(&text).map_err(|error| no(field, error.to_string()));
-    let parsed = |text: String| Path::parse(&text).map_err(|error| no(field, error.to_string()));
+    let regex = |text: String| Regex::parse(&text).map_err(|error| reject(field, error.to_string()));
+    let parsed = |text: String| Path::parse(&text).map_err(|error| reject(field, error.to_string()));
     match written.r#type.as_ref().unwrap_or(&ValueMatchType::Exact) {
         ValueMatchType::Exact => match (service, method) {
             (Some(service), Some(method)) => Ok((PathMatch::Exact(parsed(format!("/{service}/{method}"))?), None)),
@@ -96,18 +96,18 @@ fn path(written: &MethodMatch, field: &FieldPath) -> Result<(PathMatch, Option<R
                 let text = format!("/[^/]+/{}(\\?.*)?", Regex::literal(&method));
                 Ok((PathMatch::Prefix(Path::root()), Some(regex(text)?)))
             }
-            (None, None) => Err(no(field, "service or method must be set")),
+            (None, None) => Err(reject(field, "service or method must be set")),
         },
         ValueMatchType::RegularExpression => {
             let any = || Box::<str>::from("[^/]+");
             if service.is_none() && method.is_none() {
-                return Err(no(field, "service or method must be set"));
+                return Err(reject(field, "service or method must be set"));
             }
             let text = format!("/(?:{})/(?:{})", service.unwrap_or_else(any), method.unwrap_or_else(any));
             Ok((PathMatch::Regex(regex(text)?), None))
         }
         ValueMatchType::Unknown(word) => {
-            Err(no(&field.field("type"), format!("{word} is neither Exact nor RegularExpression")))
+            Err(reject(&field.field("type"), format!("{word} is neither Exact nor RegularExpression")))
         }
     }
 }

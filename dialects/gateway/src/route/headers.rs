@@ -39,7 +39,7 @@ pub(crate) fn changes(
                 format.into_iter().for_each(|format| _ = set.entry(name.clone()).or_insert(format));
             }
             (Err(HeaderError::Host), value) if direction == Direction::Request => host = host.or(value),
-            (Err(error), _) => wrong.add(no(&field.field("name"), error.to_string())),
+            (Err(error), _) => wrong.add(reject(&field.field("name"), error.to_string())),
             (Ok(_), None) => {}
         }
     }
@@ -67,18 +67,18 @@ fn good<'l, T>(list: &'l List<T>, field: &FieldPath, wrong: &mut Wrong) -> Vec<(
     found
 }
 
-fn no(field: &FieldPath, why: String) -> Rejection {
+fn reject(field: &FieldPath, why: String) -> Rejection {
     Rejection::new(Code::GatewayRouteFilter, field.clone(), why)
 }
 
 fn name(text: &str, field: &FieldPath) -> Result<MutableHeader, Rejection> {
-    MutableHeader::parse(text).map_err(|error| no(field, error.to_string()))
+    MutableHeader::parse(text).map_err(|error| reject(field, error.to_string()))
 }
 
 fn value(header: &HttpHeader, field: &FieldPath) -> Result<HeaderValue, Rejection> {
-    HeaderValue::parse(&header.value).map_err(|error| no(&field.field("value"), error.to_string()))
+    HeaderValue::parse(&header.value).map_err(|error| reject(&field.field("value"), error.to_string()))
 }
 
 fn format(value: &HeaderValue, field: &FieldPath) -> Result<HeaderFormat, Rejection> {
-    HeaderFormat::plain(value).map_err(|error| no(&field.field("value"), error.to_string()))
+    HeaderFormat::plain(value).map_err(|error| reject(&field.field("value"), error.to_string()))
 }

@@ -30,34 +30,34 @@ pub(crate) fn http(written: &HttpRouteMatch, field: &FieldPath, wrong: &mut Wron
     Some((path?, Conditions { headers, query, host: None }.sorted()))
 }
 
-fn no(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
+fn reject(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
     Rejection::new(Code::GatewayRouteMatch, field.clone(), why)
 }
 
 fn path_match(written: &http_route::PathMatch, field: &FieldPath) -> Result<PathMatch, Rejection> {
     let text = written.value.as_deref().unwrap_or("/");
     let value = field.field("value");
-    let path = || Path::parse(text).map_err(|error| no(&value, error.to_string()));
+    let path = || Path::parse(text).map_err(|error| reject(&value, error.to_string()));
     match written.r#type.as_ref().unwrap_or(&PathMatchType::PathPrefix) {
         PathMatchType::Exact => path().map(PathMatch::Exact),
         PathMatchType::PathPrefix => path().map(|path| PathMatch::below(&path)),
         PathMatchType::RegularExpression => regex(text, &value).map(PathMatch::Regex),
         PathMatchType::Unknown(word) => {
-            Err(no(&field.field("type"), format!("{word} is none of Exact, PathPrefix and RegularExpression")))
+            Err(reject(&field.field("type"), format!("{word} is none of Exact, PathPrefix and RegularExpression")))
         }
     }
 }
 
 fn regex(text: &str, field: &FieldPath) -> Result<Regex, Rejection> {
-    Regex::parse(text).map_err(|error| no(field, error.to_string()))
+    Regex::parse(text).map_err(|error| reject(field, error.to_string()))
 }
 
 /// A method is a header to the proxy.
 fn method_match(method: &str, field: &FieldPath) -> Result<HeaderMatch, Rejection> {
     if HeaderName::parse(method).is_err() {
-        return Err(no(field, format!("`{}` is not a method", method.escape_debug())));
+        return Err(reject(field, format!("`{}` is not a method", method.escape_debug())));
     }
-    Ok(header(HeaderName::parse_matched(":method").map_err(|error| no(field, error.to_string()))?, exact(method)))
+    Ok(header(HeaderName::parse_matched(":method").map_err(|error| reject(field, error.to_string()))?, exact(method)))
 }
 
 fn exact(text: &str) -> ValueMatch {
@@ -76,7 +76,7 @@ pub(crate) fn headers(written: &[http_route::ValueMatch], field: &FieldPath, wro
     for (index, entry) in written.iter().enumerate() {
         let field = field.index(index);
         let name = HeaderName::parse(&entry.name).and_then(|name| HeaderName::parse_matched(name.as_str()));
-        let name = wrong.take(name.map_err(|error| no(&field.field("name"), error.to_string())));
+        let name = wrong.take(name.map_err(|error| reject(&field.field("name"), error.to_string())));
         if name.as_ref().is_none_or(|name| seen.insert(name.clone())) {
             let value = wrong.take(value(entry, &field));
             conditions.extend(name.zip(value).map(|(name, value)| header(name, value)));
@@ -93,7 +93,7 @@ fn query(written: &[http_route::ValueMatch], field: &FieldPath, wrong: &mut Wron
         let field = field.index(index);
         if !(1..=LONGEST_PARAMETER).contains(&entry.name.len()) {
             let why = format!("the name of a query parameter has 1 to {LONGEST_PARAMETER} bytes");
-            wrong.add(no(&field.field("name"), why));
+            wrong.add(reject(&field.field("name"), why));
         }
         if seen.insert(&entry.name) {
             let value = wrong.take(value(entry, &field));
@@ -111,7 +111,7 @@ fn value(written: &http_route::ValueMatch, field: &FieldPath) -> Result<ValueMat
             Ok(ValueMatch::Text { text: StringMatch::Regex(regex), ignore_case: false })
         }
         ValueMatchType::Unknown(word) => {
-            Err(no(&field.field("type"), format!("{word} is neither Exact nor RegularExpression")))
+            Err(reject(&field.field("type"), format!("{word} is neither Exact nor RegularExpression")))
         }
     }
 }

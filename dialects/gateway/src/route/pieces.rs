@@ -40,8 +40,8 @@ pub(crate) fn translation(
     mut rules: Vec<Rule>,
     answer: UnavailableAnswer,
 ) -> Translation {
-    if let Some(no) = &work.unprotected {
-        rules.iter_mut().for_each(|rule| rule.done = Err(no.clone()));
+    if let Some(rejection) = &work.unprotected {
+        rules.iter_mut().for_each(|rule| rule.done = Err(rejection.clone()));
     }
     refuse_if_unusable(&mut work, &mut parents, &rules);
     let drafts = drafts(&mut work, rules, answer);
@@ -75,14 +75,16 @@ fn refuse_if_unusable(work: &mut Work<'_, impl GatewayView>, parents: &mut [Pare
     let first = rules.iter().find_map(|rule| rule.done.as_ref().err());
     let (reason, code, why) = match (is_usable, first, work.dropped.first()) {
         (true, ..) | (false, None, None) => return,
-        (false, Some(no), _) => (no.reason, no.code, format!("no rule can be used: {}: {}", no.field, no.why)),
+        (false, Some(rejection), _) => {
+            (rejection.reason, rejection.code, format!("no rule can be used: {}: {}", rejection.field, rejection.why))
+        }
         (false, None, Some(dropped)) => {
             (UNSUPPORTED_VALUE, Code::GatewayRouteRule, format!("no rule can be used: {dropped}"))
         }
     };
     for rule in rules {
-        if let Err(no) = &rule.done {
-            work.report(no);
+        if let Err(rejection) = &rule.done {
+            work.report(rejection);
         }
     }
     for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
@@ -106,9 +108,9 @@ fn drafts(work: &mut Work<'_, impl GatewayView>, rules: Vec<Rule>, answer: Unava
     for Rule { requests, done, field } in rules {
         let done = match done {
             Ok(done) => done,
-            Err(no) => {
+            Err(rejection) => {
                 if !are_all_wrong {
-                    work.drop_part(Part::Rule, &no);
+                    work.drop_part(Part::Rule, &rejection);
                 }
                 let unavailable = Some(UnavailableShare { weight: 1, answer });
                 let forward = Forward { unavailable, ..Forward::default() };

@@ -22,7 +22,7 @@ pub(crate) struct RedirectDraft {
     status: u16,
 }
 
-fn no(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
+fn reject(field: &FieldPath, why: impl Into<Box<str>>) -> Rejection {
     Rejection::new(Code::GatewayRouteFilter, field.clone(), why)
 }
 
@@ -33,20 +33,20 @@ pub(crate) fn redirect(written: &RequestRedirect, field: &FieldPath, wrong: &mut
         Some("http") => Some(Scheme::Http),
         Some("https") => Some(Scheme::Https),
         Some(other) => {
-            wrong.add(no(&field.field("scheme"), format!("must be http or https, not `{other}`")));
+            wrong.add(reject(&field.field("scheme"), format!("must be http or https, not `{other}`")));
             None
         }
     };
     let host = written.hostname.as_deref().map(Fqdn::parse).transpose();
-    let host = wrong.take(host.map_err(|error| no(&field.field("hostname"), error.to_string()))).flatten();
+    let host = wrong.take(host.map_err(|error| reject(&field.field("hostname"), error.to_string()))).flatten();
     let port = written.port.map(|port| u16::try_from(port).ok().filter(|&port| port != 0).ok_or(port)).transpose();
     let port =
-        port.map_err(|port| no(&field.field("port"), format!("must be a port number from 1 to 65535, not {port}")));
+        port.map_err(|port| reject(&field.field("port"), format!("must be a port number from 1 to 65535, not {port}")));
     let port = wrong.take(port).flatten();
     let status = match written.status_code.unwrap_or(302) {
         code @ (301 | 302 | 303 | 307 | 308) => code as u16,
         other => {
-            wrong.add(no(&field.field("statusCode"), format!("must be 301, 302, 303, 307 or 308, not {other}")));
+            wrong.add(reject(&field.field("statusCode"), format!("must be 301, 302, 303, 307 or 308, not {other}")));
             302
         }
     };
@@ -97,11 +97,11 @@ impl RedirectDraft {
 pub(crate) fn path_change(written: &PathModifier, field: &FieldPath) -> Result<PathChange, Rejection> {
     let path = |name: &str, text: &Option<Box<str>>| {
         let text = match text.as_deref() {
-            None => return Err(no(field, format!("{name} must be set"))),
+            None => return Err(reject(field, format!("{name} must be set"))),
             Some("") => "/",
             Some(text) => text,
         };
-        Path::parse(text).map_err(|error| no(&field.field(name), error.to_string()))
+        Path::parse(text).map_err(|error| reject(&field.field(name), error.to_string()))
     };
     match &written.r#type {
         Some(PathModifierType::ReplaceFullPath) => {
@@ -111,9 +111,9 @@ pub(crate) fn path_change(written: &PathModifier, field: &FieldPath) -> Result<P
             path("replacePrefixMatch", &written.replace_prefix_match).map(PathChange::Prefix)
         }
         Some(PathModifierType::Unknown(word)) => {
-            Err(no(&field.field("type"), format!("{word} is neither ReplaceFullPath nor ReplacePrefixMatch")))
+            Err(reject(&field.field("type"), format!("{word} is neither ReplaceFullPath nor ReplacePrefixMatch")))
         }
-        None => Err(no(field, "type must be set")),
+        None => Err(reject(field, "type must be set")),
     }
 }
 

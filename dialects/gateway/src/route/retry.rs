@@ -112,8 +112,8 @@ fn policy(
     let mut status_codes = Vec::new();
     for (index, &code) in written.codes.iter().enumerate() {
         let fits = u32::try_from(code).ok().filter(|code| (400..600).contains(code));
-        let no = || rejection(&field.field("codes").index(index), format!("must be from 400 to 599, not {code}"));
-        status_codes.extend(wrong.take(fits.ok_or_else(no)));
+        let reject = || rejection(&field.field("codes").index(index), format!("must be from 400 to 599, not {code}"));
+        status_codes.extend(wrong.take(fits.ok_or_else(reject)));
     }
     let backoff = wrong.take(span(written.backoff.as_deref(), &field.field("backoff"))).flatten();
     let backoff = backoff.filter(|span| !span.is_zero());

@@ -41,7 +41,7 @@ impl Rule {
         match (requests, done) {
             (Some(requests), done) => Some(Self::new(requests, done, field)),
             (None, done) => {
-                done.err().iter().for_each(|no| work.report(no));
+                done.err().iter().for_each(|rejection| work.report(rejection));
                 None
             }
         }
@@ -138,7 +138,7 @@ pub(crate) fn matches<T>(
             Err(fault) => wrong.take(Err(Rejection::fault(Code::GatewayRouteMatch, fault))),
         };
         match wrong.first(work) {
-            Some(no) => work.drop_part(Part::Match, &no),
+            Some(rejection) => work.drop_part(Part::Match, &rejection),
             None => requests.extend(found),
         }
     }
@@ -167,7 +167,7 @@ pub(crate) fn done(
     }
     let done = read(work, parts, field, &mut wrong);
     match wrong.first(work) {
-        Some(no) => Err(no),
+        Some(rejection) => Err(rejection),
         None => Ok(done),
     }
 }

@@ -215,19 +215,19 @@ fn target(
         work.drop_part(Part::Rule, &Rejection::new(Code::GatewayRouteRule, field, why));
     }
     match (found, &work.unprotected) {
-        (Ok(_), Some(no)) => {
+        (Ok(_), Some(rejection)) => {
             // It keeps its place: no other route has the connections that it is to protect.
             for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
-                parent.refuse_rules(no.reason, no.code, no.why.to_string());
+                parent.refuse_rules(rejection.reason, rejection.code, rejection.why.to_string());
             }
             Some((Vec::new(), 1))
         }
         (Ok(found), None) => Some(found),
-        (Err(no), _) => {
-            work.report(&no);
-            let why = format!("{}: {}", no.field, no.why);
+        (Err(rejection), _) => {
+            work.report(&rejection);
+            let why = format!("{}: {}", rejection.field, rejection.why);
             for parent in parents.iter_mut().filter(|parent| parent.refused().is_none()) {
-                parent.refuse(no.reason, no.code, why.as_str());
+                parent.refuse(rejection.reason, rejection.code, why.as_str());
             }
             None
         }

@@ -21,8 +21,8 @@ pub(crate) fn condition(
     field: &FieldPath,
     notes: &mut Vec<Rejection>,
 ) -> Result<HeaderMatch, Rejection> {
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyRouteHeader, field.field(name), why);
-    let name = HeaderName::parse_matched(&header.name).map_err(|error| no("name", error.to_string()))?;
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyRouteHeader, field.field(name), why);
+    let name = HeaderName::parse_matched(&header.name).map_err(|error| reject("name", error.to_string()))?;
     let optional = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let operators = [
         ("present", header.present.then(Box::default)),
@@ -35,17 +35,17 @@ pub(crate) fn condition(
     ];
     let mut used = operators.into_iter().filter_map(|(operator, text)| Some((operator, text?)));
     let Some((operator, text)) = used.next() else {
-        return Err(no("name", "an operator such as exact or present is missing".to_owned()));
+        return Err(reject("name", "an operator such as exact or present is missing".to_owned()));
     };
     for (other, _) in used {
         let why = format!("`{other}` has no effect together with `{operator}`");
         notes.push(Rejection::new(Code::ProxyIgnored, field.field(other), why));
     }
-    HeaderValue::parse(&text).map_err(|error| no(operator, error.to_string()))?;
+    HeaderValue::parse(&text).map_err(|error| reject(operator, error.to_string()))?;
     let value = match operator {
         "present" | "notpresent" => ValueMatch::Present,
         "regex" => {
-            let regex = Regex::parse(&text).map_err(|error| no(operator, error.to_string()))?;
+            let regex = Regex::parse(&text).map_err(|error| reject(operator, error.to_string()))?;
             ValueMatch::Text { text: StringMatch::Regex(regex), ignore_case: false }
         }
         "contains" | "notcontains" => {

@@ -14,9 +14,9 @@ pub(super) fn condition(
     field: &FieldPath,
     notes: &mut Vec<Rejection>,
 ) -> Result<QueryMatch, Rejection> {
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyRouteQuery, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyRouteQuery, field.field(name), why);
     if query.name.is_empty() || query.name.len() > LONGEST_PARAMETER {
-        return Err(no("name", format!("the name must have 1 to {LONGEST_PARAMETER} bytes")));
+        return Err(reject("name", format!("the name must have 1 to {LONGEST_PARAMETER} bytes")));
     }
     let optional = |text: &Option<Box<str>>| text.clone().filter(|text| !text.is_empty());
     let operators = [
@@ -29,7 +29,7 @@ pub(super) fn condition(
     ];
     let mut used = operators.into_iter().filter_map(|(operator, text)| Some((operator, text?)));
     let Some((operator, text)) = used.next() else {
-        return Err(no("name", "an operator such as exact or present is missing".to_owned()));
+        return Err(reject("name", "an operator such as exact or present is missing".to_owned()));
     };
     for (other, _) in used {
         let why = format!("`{other}` has no effect together with `{operator}`");
@@ -40,7 +40,7 @@ pub(super) fn condition(
         "prefix" => StringMatch::Prefix(text.into()),
         "suffix" => StringMatch::Suffix(text.into()),
         "contains" => StringMatch::Contains(text.into()),
-        "regex" => StringMatch::Regex(Regex::parse(&text).map_err(|error| no(operator, error.to_string()))?),
+        "regex" => StringMatch::Regex(Regex::parse(&text).map_err(|error| reject(operator, error.to_string()))?),
         _ => return Ok(QueryMatch { name: (&*query.name).into(), value: ValueMatch::Present }),
     };
     let ignore_case = query.ignore_case && operator != "regex";

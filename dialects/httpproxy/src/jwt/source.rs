@@ -56,8 +56,8 @@ pub(super) fn remote(
         }
         Some(policy) => match trust(work, object, policy, &at("validation"))? {
             Ok(trust) => Some(trust),
-            Err(no) => {
-                work.report(root, no);
+            Err(rejection) => {
+                work.report(root, rejection);
                 return Ok((None, None));
             }
         },
@@ -102,13 +102,13 @@ fn trust(
     let field = field.field("caSecret");
     Ok(match resolve::trusted(work.view, namespace, &ca) {
         Ok(()) => Ok(JwksTrust { ca, names: names.into_iter().map(Arc::from).collect() }),
-        Err(no) => {
-            let code = match no.code {
+        Err(rejection) => {
+            let code = match rejection.code {
                 Code::DelegationMissing => Code::ProxyJwksCaNotDelegated,
-                Code::SecretPending | Code::SecretReserved => no.code,
+                Code::SecretPending | Code::SecretReserved => rejection.code,
                 _ => Code::ProxyJwksValidation,
             };
-            Err(Rejection::resolved(no, field).coded(code))
+            Err(Rejection::resolved(rejection, field).coded(code))
         }
     })
 }
@@ -122,20 +122,20 @@ pub(super) fn local(
     field: &FieldPath,
 ) -> Option<Jwks> {
     let id = ObjectRef::new(kind::SECRET, object.meta.namespace.clone(), Arc::from(&*spec.secret_name));
-    let no = |code, name: &str, why: Box<str>| Rejection::new(code, field.field(name), why);
+    let reject = |code, name: &str, why: Box<str>| Rejection::new(code, field.field(name), why);
     let found = match resolve::reserved::check(work.view, &id) {
         Err(reserved) => Some(Err(reserved)),
         Ok(()) if resolve::name::is_subdomain(&spec.secret_name) => work.view.local_jwks(&id, &spec.key),
         Ok(()) => None,
     };
-    let no = match found {
+    let rejection = match found {
         Some(Ok(keys)) => return Some(keys),
         Some(Err(found)) if matches!(found.code, Code::SecretPending | Code::SecretReserved) => {
-            no(found.code, "secretName", found.why)
+            reject(found.code, "secretName", found.why)
         }
-        Some(Err(found)) => no(Code::ProxyLocalJwks, "key", found.why),
-        None => no(Code::ProxyLocalJwks, "secretName", format!("{id} does not exist").into()).related_to(id.at("")),
+        Some(Err(found)) => reject(Code::ProxyLocalJwks, "key", found.why),
+        None => reject(Code::ProxyLocalJwks, "secretName", format!("{id} does not exist").into()).related_to(id.at("")),
     };
-    work.report(root, no);
+    work.report(root, rejection);
     None
 }

@@ -35,18 +35,18 @@ pub(super) fn policies(
 }
 
 fn one(policy: &CookieRewritePolicy, field: &FieldPath) -> Result<CookieRewrite, Rejection> {
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyCookies, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyCookies, field.field(name), why);
     let value = |name: &str, written: &Option<Written>, read: fn(&str) -> Result<CookieValue, CookieError>| {
         let read = written.as_ref().map(|written| read(&written.value));
-        read.transpose().map_err(|error| no(name, error.to_string()))
+        read.transpose().map_err(|error| reject(name, error.to_string()))
     };
     let same_site = policy.same_site.as_deref().filter(|word| !word.is_empty());
     let same_site = same_site.map(|word| {
         let known = SameSite::parse(word);
-        known.ok_or_else(|| no("sameSite", "must be Strict, Lax or None".to_owned()))
+        known.ok_or_else(|| reject("sameSite", "must be Strict, Lax or None".to_owned()))
     });
     let cookie = CookieRewrite {
-        name: CookieName::parse(&policy.name).map_err(|error| no("name", error.to_string()))?,
+        name: CookieName::parse(&policy.name).map_err(|error| reject("name", error.to_string()))?,
         path: value("pathRewrite", &policy.path_rewrite, CookieValue::path)?,
         domain: value("domainRewrite", &policy.domain_rewrite, CookieValue::domain)?,
         secure: policy.secure,

@@ -85,7 +85,7 @@ impl Reader<'_> {
         let mut host = None;
         for (index, entry) in policy.set.iter().enumerate() {
             let field = field.field("set").index(index);
-            let twice = |name: &str| self.no(&field.field("name"), format!("header {name} is set more than once"));
+            let twice = |name: &str| self.reject(&field.field("name"), format!("header {name} is set more than once"));
             let name = match MutableHeader::parse(&entry.name) {
                 Ok(name) => name,
                 Err(HeaderError::Host) if host.is_some() => return Err(twice("host")),
@@ -93,14 +93,14 @@ impl Reader<'_> {
                     host = Some(self.host(&entry.value, &field)?);
                     continue;
                 }
-                Err(error) => return Err(self.no(&field.field("name"), error.to_string())),
+                Err(error) => return Err(self.reject(&field.field("name"), error.to_string())),
             };
             if set.contains_key(&name) {
                 return Err(twice(name.as_str()));
             }
             let field = field.field("value");
             let read = HeaderFormat::read(&entry.value, self.own);
-            let read = read.map_err(|error| self.no(&field, error.to_string()))?;
+            let read = read.map_err(|error| self.reject(&field, error.to_string()))?;
             for word in read.plain {
                 let why = format!("dynamic value `%{word}%` is not supported");
                 notes.push(Rejection::new(Code::ProxyNotDynamic, field.clone(), why));
@@ -111,11 +111,11 @@ impl Reader<'_> {
         for (index, name) in policy.remove.iter().enumerate() {
             let field = field.field("remove").index(index);
             let name = MutableHeader::parse(name).map_err(|error| match error {
-                HeaderError::Host => self.no(&field, "the header Host cannot be removed".to_owned()),
-                error => self.no(&field, error.to_string()),
+                HeaderError::Host => self.reject(&field, "the header Host cannot be removed".to_owned()),
+                error => self.reject(&field, error.to_string()),
             })?;
             if !remove.insert(name.clone()) {
-                return Err(self.no(&field, format!("header {name} is removed more than once")));
+                return Err(self.reject(&field, format!("header {name} is removed more than once")));
             }
         }
         let (set, remove) = (set.into_iter().collect(), remove.into_iter().collect());
@@ -124,16 +124,16 @@ impl Reader<'_> {
 
     fn host(&self, value: &str, field: &FieldPath) -> Result<HostRewrite, Rejection> {
         if self.direction == Direction::Response {
-            return Err(self.no(&field.field("name"), "the header Host cannot be set on a response".to_owned()));
+            return Err(self.reject(&field.field("name"), "the header Host cannot be set on a response".to_owned()));
         }
-        let no = |error: HeaderError| self.no(&field.field("value"), error.to_string());
+        let reject = |error: HeaderError| self.reject(&field.field("value"), error.to_string());
         match only_request_header(value) {
-            Some(name) => HeaderName::parse(name).map(HostRewrite::Header).map_err(no),
-            None => HeaderValue::parse(value).map(HostRewrite::Literal).map_err(no),
+            Some(name) => HeaderName::parse(name).map(HostRewrite::Header).map_err(reject),
+            None => HeaderValue::parse(value).map(HostRewrite::Literal).map_err(reject),
         }
     }
 
-    fn no(&self, field: &FieldPath, why: String) -> Rejection {
+    fn reject(&self, field: &FieldPath, why: String) -> Rejection {
         Rejection::new(self.code, field.clone(), why)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn policy(
 ) -> Result<Option<HealthCheck>, Rejection> {
     let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("healthCheckPolicy");
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyHealthCheck, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyHealthCheck, field.field(name), why);
     let mut statuses = Vec::new();
     for range in &policy.expected_statuses {
         let bound = |value: i64| u16::try_from(value).ok().filter(|value| (100..=600).contains(value));
@@ -30,14 +30,14 @@ pub(crate) fn policy(
             (Some(start), Some(end)) if start < end => statuses.push((start, end)),
             _ => {
                 let why = format!("{} to {} is not a valid range of status codes", range.start, range.end);
-                return Err(no("expectedStatuses", why));
+                return Err(reject("expectedStatuses", why));
             }
         }
     }
     let host = policy.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(HOST);
     let probe = Probe::Http {
-        path: PathAndQuery::parse(&policy.path).map_err(|error| no("path", error.to_string()))?,
-        host: HeaderValue::parse(host).map_err(|error| no("host", error.to_string()))?,
+        path: PathAndQuery::parse(&policy.path).map_err(|error| reject("path", error.to_string()))?,
+        host: HeaderValue::parse(host).map_err(|error| reject("host", error.to_string()))?,
         statuses,
         headers: HeaderChanges::default(),
     };

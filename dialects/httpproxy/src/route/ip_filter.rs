@@ -32,21 +32,21 @@ pub(crate) fn of_connections(clients: Option<&IpFilter>, field: &FieldPath) -> R
 /// Reads the two lists, of which one may be there. A range that cannot be read takes the whole list with it: a shorter one
 /// would let in or keep out whom nobody meant.
 pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Result<Option<IpFilter>, Vec<Rejection>> {
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     let mut listed = |list: &'static str, filters: &Filters| {
-        let filters = filters.get().map_err(|fault| nos.push(fault.into())).ok()?.as_deref();
+        let filters = filters.get().map_err(|fault| rejections.push(fault.into())).ok()?.as_deref();
         let filters = filters.filter(|filters| !filters.is_empty())?;
         let ranges = filters.iter().enumerate().map(|(index, entry)| range(entry, &field.field(list).index(index)));
-        Some(ranges.filter_map(|range| range.map_err(|no| nos.push(no)).ok()).collect())
+        Some(ranges.filter_map(|range| range.map_err(|rejection| rejections.push(rejection)).ok()).collect())
     };
     let (allowed, denied): (Option<Vec<_>>, Option<Vec<_>>) =
         (listed("ipAllowPolicy", allow), listed("ipDenyPolicy", deny));
     if allowed.is_some() && denied.is_some() {
         let why = "ipAllowPolicy and ipDenyPolicy are mutually exclusive";
-        nos.push(Rejection::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why));
+        rejections.push(Rejection::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why));
     }
-    if !nos.is_empty() {
-        return Err(nos);
+    if !rejections.is_empty() {
+        return Err(rejections);
     }
     let allow = allowed.is_some();
     Ok(allowed.or(denied).map(|ranges| IpFilter { allow, ranges }))

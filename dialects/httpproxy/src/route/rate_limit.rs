@@ -24,24 +24,24 @@ pub(crate) fn local(
     let field = field.field("rateLimitPolicy");
     let Some(local) = &policy.local else { return Ok(None) };
     let field = field.field("local");
-    let no = |name: &str, why: String| Rejection::new(code, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(code, field.field(name), why);
     let requests = u32::try_from(local.requests).ok().filter(|&requests| requests > 0);
-    let requests = requests.ok_or_else(|| no("requests", format!("must be at least 1, not {}", local.requests)))?;
+    let requests = requests.ok_or_else(|| reject("requests", format!("must be at least 1, not {}", local.requests)))?;
     let burst = local.burst.unwrap_or_default();
-    let burst = u32::try_from(burst).map_err(|_| no("burst", format!("must be at least 0, not {burst}")))?;
+    let burst = u32::try_from(burst).map_err(|_| reject("burst", format!("must be at least 0, not {burst}")))?;
     let interval = match &local.unit {
         Some(Unit::Second) => Duration::from_secs(1),
         Some(Unit::Minute) => Duration::from_secs(60),
         Some(Unit::Hour) => Duration::from_secs(60 * 60),
         other => {
             let word = other.as_ref().map_or("", |unit| unit.as_str());
-            return Err(no("unit", format!("must be second, minute or hour, not `{word}`")));
+            return Err(reject("unit", format!("must be second, minute or hour, not `{word}`")));
         }
     };
     let status = local.response_status_code.filter(|&status| status != 0).unwrap_or(429);
     let known = u16::try_from(status).ok().filter(|&status| is_status(status));
     let status = known.ok_or_else(|| {
-        no("responseStatusCode", format!("must be a registered HTTP error status code, not {status}"))
+        reject("responseStatusCode", format!("must be a registered HTTP error status code, not {status}"))
     })?;
     let mut headers = Vec::new();
     for (index, entry) in local.response_headers_to_add.iter().enumerate() {

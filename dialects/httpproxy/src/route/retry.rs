@@ -17,23 +17,24 @@ pub(crate) fn retry_policy(
 ) -> Result<Option<RetryPolicy>, Vec<Rejection>> {
     let Some(policy) = optional(policy).map_err(Rejection::from)? else { return Ok(None) };
     let field = field.field("retryPolicy");
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyRetry, field.field(name), why);
-    let mut nos = Vec::new();
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyRetry, field.field(name), why);
+    let mut rejections = Vec::new();
     let count = match policy.count {
         Some(-1) => None,
         None | Some(0) => Some(1),
         Some(count) => {
             let read = u32::try_from(count);
-            read.map_err(|_| nos.push(no("count", format!("must be -1 or more, not {count}")))).ok()
+            read.map_err(|_| rejections.push(reject("count", format!("must be -1 or more, not {count}")))).ok()
         }
     };
     let per_try = Timeout::parse(policy.per_try_timeout.as_deref().unwrap_or_default());
-    let per_try = per_try.map_err(|error| nos.push(no("perTryTimeout", error.to_string()))).unwrap_or_default();
+    let per_try =
+        per_try.map_err(|error| rejections.push(reject("perTryTimeout", error.to_string()))).unwrap_or_default();
     let mut on = Vec::new();
     for word in &policy.retry_on {
         match RetryOn::ALL.iter().find(|known| known.word() == &**word) {
             Some(found) => on.push(*found),
-            None => nos.push(no("retryOn", format!("unknown retry condition `{word}`"))),
+            None => rejections.push(reject("retryOn", format!("unknown retry condition `{word}`"))),
         }
     }
     if on.is_empty() {
@@ -45,7 +46,7 @@ pub(crate) fn retry_policy(
             Some(code) => status_codes.push(code),
             None => {
                 let why = format!("must be a status code from 100 to 599, not {code}");
-                nos.push(no("retriableStatusCodes", why));
+                rejections.push(reject("retriableStatusCodes", why));
             }
         }
     }
@@ -53,8 +54,8 @@ pub(crate) fn retry_policy(
         let why = "the list has no effect without `retriable-status-codes` in retryOn";
         notes.push(Rejection::new(Code::ProxyIgnored, field.field("retriableStatusCodes"), why));
     }
-    if !nos.is_empty() {
-        return Err(nos);
+    if !rejections.is_empty() {
+        return Err(rejections);
     }
     Ok(count.map(|count| RetryPolicy { on, count, per_try, status_codes, backoff: None }))
 }
@@ -66,16 +67,16 @@ pub(crate) fn internal_redirect(
 ) -> Result<Option<InternalRedirect>, Rejection> {
     let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("internalRedirectPolicy");
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyInternalRedirect, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyInternalRedirect, field.field(name), why);
     let most = policy.max_internal_redirects.map(|most| u32::try_from(most).map_err(|_| most)).transpose();
-    let most = most.map_err(|most| no("maxInternalRedirects", format!("must be at least 0, not {most}")))?;
+    let most = most.map_err(|most| reject("maxInternalRedirects", format!("must be at least 0, not {most}")))?;
     let mut statuses = Vec::new();
     for &code in &policy.redirect_response_codes {
         match code {
             301 | 302 | 303 | 307 | 308 => statuses.push(code as u32),
             other => {
                 let why = format!("must be 301, 302, 303, 307 or 308, not {other}");
-                return Err(no("redirectResponseCodes", why));
+                return Err(reject("redirectResponseCodes", why));
             }
         }
     }
@@ -87,7 +88,7 @@ pub(crate) fn internal_redirect(
         Some(kind::CrossScheme::SafeOnly) => CrossScheme::SafeOnly,
         Some(kind::CrossScheme::Unknown(word)) => {
             let why = format!("must be Always, Never or SafeOnly, not `{word}`");
-            return Err(no("allowCrossSchemeRedirect", why));
+            return Err(reject("allowCrossSchemeRedirect", why));
         }
     };
     Ok(Some(InternalRedirect { most, statuses, cross_scheme, no_repeats: policy.deny_repeated_route_redirect }))
@@ -108,16 +109,16 @@ pub(crate) fn timeouts(
 ) -> Result<Times, Vec<Rejection>> {
     let Some(policy) = optional(policy).map_err(Rejection::from)? else { return Ok(Times::default()) };
     let field = field.field("timeoutPolicy");
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     let mut read = |name: &str, text: &Option<Box<str>>| {
         let read = Timeout::parse(text.as_deref().unwrap_or_default());
-        let no = |error: TimeoutError| Rejection::new(Code::ProxyTimeout, field.field(name), error.to_string());
-        read.map_err(|error| nos.push(no(error))).unwrap_or_default()
+        let reject = |error: TimeoutError| Rejection::new(Code::ProxyTimeout, field.field(name), error.to_string());
+        read.map_err(|error| rejections.push(reject(error))).unwrap_or_default()
     };
     let times = Times {
         response: read("response", &policy.response),
         idle: read("idle", &policy.idle),
         idle_connection: read("idleConnection", &policy.idle_connection),
     };
-    if nos.is_empty() { Ok(times) } else { Err(nos) }
+    if rejections.is_empty() { Ok(times) } else { Err(rejections) }
 }

@@ -46,7 +46,7 @@ pub(super) fn backends(
     route: &Route,
     way: UpstreamOptions,
 ) -> Result<Backends, Vec<Rejection>> {
-    let mut nos = Vec::new();
+    let mut rejections = Vec::new();
     for fault in route.services.faults() {
         work.report(place.subject, fault.into());
     }
@@ -57,20 +57,20 @@ pub(super) fn backends(
         let field = place.field.field("services").index(index);
         let here = FieldContext { object: place.object, subject: place.subject, field };
         let weight = u64::try_from(service.weight.unwrap_or_default()).unwrap_or_else(|_| {
-            nos.push(Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "must be at least 0"));
+            rejections.push(Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), "must be at least 0"));
             0
         });
         if service.mirror {
             mirrors += 1;
             if mirrors > 1 {
                 let why = "another service of the route is already the mirror";
-                nos.push(Rejection::new(Code::ProxyMirrors, here.field.field("mirror"), why));
+                rejections.push(Rejection::new(Code::ProxyMirrors, here.field.field("mirror"), why));
             }
         } else {
             total += weight;
         }
         match backend(work, &here, service, &way) {
-            Err(no) => work.report(place.subject, no),
+            Err(rejection) => work.report(place.subject, rejection),
             Ok(found) if service.mirror => {
                 let percent = if weight == 0 { 100 } else { weight.min(100) as u32 };
                 backends.mirrors.push(Mirror {
@@ -96,10 +96,10 @@ pub(super) fn backends(
     }
     if total > u64::from(u32::MAX) {
         let why = format!("the sum of the weights is {total}; the limit is {}", u32::MAX);
-        nos.push(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
+        rejections.push(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
     }
-    if !nos.is_empty() {
-        return Err(nos);
+    if !rejections.is_empty() {
+        return Err(rejections);
     }
     if backends.clusters.iter().all(|share| share.weight == 0) {
         backends.clusters.iter_mut().for_each(|share| share.weight = 1);
@@ -132,9 +132,10 @@ pub(crate) fn backend(
     })?;
     let namespace = &place.object.meta.namespace;
     let port = PortRef::Number(port);
-    let id = resolve::backend(work.view, namespace, &service.name, &port).map_err(|no| {
-        let name = if matches!(no.code, Code::ServicePortNotFound | Code::ServicePortNotTcp) { "port" } else { "name" };
-        Rejection::resolved(no, place.field.field(name))
+    let id = resolve::backend(work.view, namespace, &service.name, &port).map_err(|rejection| {
+        let name =
+            if matches!(rejection.code, Code::ServicePortNotFound | Code::ServicePortNotTcp) { "port" } else { "name" };
+        Rejection::resolved(rejection, place.field.field(name))
     })?;
     let protocol = match service.protocol.as_deref() {
         None | Some("") => None,
@@ -174,7 +175,7 @@ pub(crate) fn backend(
     };
     let cluster = ClusterId { overrides: overrides.shared(), ..id };
     let cluster = resolve::presenting(work.view, cluster, work.settings.client_certificate.as_ref())
-        .map_err(|no| Rejection::resolved(no, place.field.clone()))?;
+        .map_err(|rejection| Rejection::resolved(rejection, place.field.clone()))?;
     Ok(Found {
         share: WeightedCluster {
             request_headers: request_headers.into(),
@@ -211,7 +212,7 @@ fn health_port(
     }
     let namespace = &place.object.meta.namespace;
     resolve::backend(work.view, namespace, &service.name, &PortRef::Number(port))
-        .map_err(|no| Rejection::resolved(no, field))?;
+        .map_err(|rejection| Rejection::resolved(rejection, field))?;
     Ok(Some(port))
 }
 
@@ -223,19 +224,20 @@ fn slow_start(
 ) -> Result<Option<SlowStart>, Rejection> {
     let Some(policy) = optional(&service.slow_start_policy)? else { return Ok(None) };
     let field = place.field.field("slowStartPolicy");
-    let no = |name: &str, why: String| Rejection::new(Code::ProxySlowStart, field.field(name), why);
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxySlowStart, field.field(name), why);
     if !matches!(balance, LoadBalancing::RoundRobin | LoadBalancing::LeastRequest) {
         let why = "requires the load balancing strategy RoundRobin or WeightedLeastRequest";
         return Err(Rejection::new(Code::ProxySlowStart, field, why));
     }
-    let window = parse_duration(&policy.window).map_err(|error| no("window", error.to_string()))?;
+    let window = parse_duration(&policy.window).map_err(|error| reject("window", error.to_string()))?;
     let text = policy.aggression.as_deref().filter(|text| !text.is_empty()).unwrap_or("1.0");
     let aggression = Aggression::parse(text);
-    let aggression = aggression.ok_or_else(|| no("aggression", format!("must be a number above 0, not `{text}`")))?;
+    let aggression =
+        aggression.ok_or_else(|| reject("aggression", format!("must be a number above 0, not `{text}`")))?;
     let percent = policy.min_weight_percent.unwrap_or(10);
     let least_percent = u32::try_from(percent).ok().filter(|&percent| percent <= 100);
     let least_percent =
-        least_percent.ok_or_else(|| no("minWeightPercent", format!("must be from 0 to 100, not {percent}")))?;
+        least_percent.ok_or_else(|| reject("minWeightPercent", format!("must be from 0 to 100, not {percent}")))?;
     Ok((!window.is_zero()).then_some(SlowStart { window, aggression, least_percent }))
 }
 
@@ -268,8 +270,8 @@ pub(crate) fn upstream_validation(
     field: &FieldPath,
     policy: &UpstreamValidation,
 ) -> Result<Validation, Rejection> {
-    let no = |name: &str, why: String| Rejection::new(Code::ProxyUpstreamValidation, field.field(name), why);
-    let names = subject_names(policy).map_err(|(name, why)| no(name, why))?;
+    let reject = |name: &str, why: String| Rejection::new(Code::ProxyUpstreamValidation, field.field(name), why);
+    let names = subject_names(policy).map_err(|(name, why)| reject(name, why))?;
     let ca = secret_id(namespace, &policy.ca_secret);
     resolve::trusted(view, namespace, &ca).map_err(|found| {
         let code = match found.code {

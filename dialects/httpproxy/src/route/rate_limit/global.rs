@@ -83,8 +83,8 @@ pub(crate) fn policy(
 pub(crate) fn look_at_service(work: &mut Work<'_, impl HttpProxyView>, subject: &ObjectRef, field: FieldPath) {
     let Some(GlobalRateLimits { service: (namespace, name), .. }) = &work.settings.global_rate_limits else { return };
     match resolve::extension::find(work.view, namespace, name) {
-        Err(no) if no.code != Code::SecretPending => {
-            work.report(subject, Rejection::new(Code::RateLimitServiceUnusable, field, no.why));
+        Err(rejection) if rejection.code != Code::SecretPending => {
+            work.report(subject, Rejection::new(Code::RateLimitServiceUnusable, field, rejection.why));
         }
         Ok(_) | Err(_) => {}
     }
@@ -96,7 +96,7 @@ pub fn default_policy(global: &rate_limit::GlobalRateLimit) -> Result<Option<Glo
         return Ok(None);
     }
     let found = read(global, &FieldPath::default(), Code::ConfigValue, &mut Vec::new());
-    found.map_err(|no| (no.field, no.why))
+    found.map_err(|rejection| (rejection.field, rejection.why))
 }
 
 /// The descriptors; nothing if there are none.
@@ -172,7 +172,7 @@ fn entry(
             let conditions = conditions
                 .map(|(index, one)| headers::condition(one, &field.field("headers").index(index), notes))
                 .collect::<Result<Vec<_>, _>>()
-                .map_err(|no| Rejection { code, ..no })?;
+                .map_err(|rejection| Rejection { code, ..rejection })?;
             if conditions.is_empty() {
                 return Err(Rejection::new(code, field.field("headers"), "at least one header is required"));
             }
