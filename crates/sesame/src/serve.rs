@@ -151,7 +151,8 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         }
         None => (control, None),
     };
-    let (reporter, writer) = status::channel(client.clone(), plan.status.clone(), leadership.clone());
+    let status = status::Settings { versions: plan.source.versions.clone(), ..plan.status.clone() };
+    let (reporter, writer) = status::channel(client.clone(), status, leadership.clone());
     let (recorder, board) = admin::board();
     let readiness = Readiness::default();
     let (programmed, programmed_status) = programmed::channel(server.clone());

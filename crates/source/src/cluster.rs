@@ -18,8 +18,10 @@
 //!   only names are watched, and their contents are fetched for those that [`FetchHandle`] asks for, each by itself
 //!   ([`crate::fetch`]).
 //! * **A kind may not be there.** Without its CRD a kind counts as read, with nothing in it, once the API server calls
-//!   itself ready (a server that is starting knows no CRD yet), and is looked for from time to time. A kind that is there
-//!   and that we may not read is another matter: nothing is served without it.
+//!   itself ready (a server that is starting knows no CRD yet) and still does not list it, and is looked for from time to
+//!   time. A kind that is there and that we may not read is another matter: nothing is served without it.
+//! * **A kind may be there in an older version only.** Every version that Sesame reads is tried, and the one that is found is
+//!   told to those who write ([`ServedVersions`]).
 //! * **A watch that is silent is not believed.** After [`Timing::silence`] everything is listed. If that brings what the watch should
 //!   have, the watch is stalled: this is told, and the replica is not ready until a watch brings something.
 //! * **An API server that is away changes nothing.** Every task tries again with growing pauses; the first that gets
@@ -33,6 +35,7 @@ mod fetch;
 mod follow;
 mod known;
 pub mod rights;
+mod served;
 mod target;
 mod wire;
 
@@ -51,6 +54,7 @@ use tokio::task::JoinSet;
 
 pub use access::{Access, AccessError, Rate};
 pub use connection::Connection;
+pub use served::ServedVersions;
 
 /// What is read.
 #[derive(Clone, Debug)]
@@ -67,6 +71,8 @@ pub struct Options {
     pub timing: Timing,
     /// Where it is said whether the API server can be reached.
     pub connection: Connection,
+    /// Where it is said in which version each kind is served.
+    pub versions: ServedVersions,
 }
 
 impl Default for Options {
@@ -78,6 +84,7 @@ impl Default for Options {
             selectors: Selectors::default(),
             timing: Timing::default(),
             connection: Connection::default(),
+            versions: ServedVersions::default(),
         }
     }
 }
@@ -107,7 +114,7 @@ impl Cluster {
     pub fn new(client: kube::Client, options: Options) -> (Self, FetchHandle) {
         let targets = Target::all(&options.kinds, &options.namespaces, &options.named, &options.selectors);
         let readable = Readable { namespaces: options.namespaces, named: options.named };
-        let api = Arc::new(Api::new(client, options.timing, options.connection));
+        let api = Arc::new(Api::new(client, options.timing, options.connection, options.versions));
         let (wants, fetcher) = fetch::fetcher(api.clone(), readable);
         (Self { api, targets, wants: wants.clone(), fetcher }, wants)
     }

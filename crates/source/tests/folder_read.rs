@@ -323,7 +323,7 @@ fn strange_things_in_the_folder_are_reported_and_do_no_harm() {
         ("dangling.yaml", Code::FileNotReadable),
         ("deep.yaml", Code::FileTooLarge),
         ("huge.yaml", Code::FileTooLarge),
-        ("loop", Code::FolderTwice),
+        ("loop", Code::DirectoryReadOnce),
         ("nul.yaml", Code::NotYaml),
         ("self.yaml", Code::FileNotReadable),
     ];

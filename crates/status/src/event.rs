@@ -4,7 +4,10 @@
 //! however often it restarts. A problem that returns after it was fixed is counted on the event that exists. The reason is the
 //! name of the code in CamelCase; the code begins the note.
 
-use crate::{patch::collection, request_error::RequestError};
+use crate::{
+    patch::{api_version, collection, gone},
+    request_error::RequestError,
+};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -52,20 +55,21 @@ pub(crate) enum EventOutcome {
     Failed,
 }
 
-/// Writes it; gives the outcome, and one word for it.
+/// Writes it, about an object of a kind that is served in that version; gives the outcome, and one word for it.
 pub(crate) async fn send(
     client: &kube::Client,
     instance: &str,
+    version: &'static str,
     it: &PendingEvent,
 ) -> Result<(EventOutcome, &'static str), RequestError> {
     let uid = match &it.uid {
         Some(uid) => uid.clone(),
-        None => match uid(client, &it.key).await? {
+        None => match uid(client, version, &it.key).await? {
             Some(uid) => uid,
             None => return Ok((EventOutcome::Gone, "gone")),
         },
     };
-    let event = event(it, &uid, instance, Timestamp::now());
+    let event = event(it, version, &uid, instance, Timestamp::now());
     let events = Api::<Event>::namespaced(client.clone(), event.metadata.namespace.as_deref().unwrap_or("default"));
     let result = match events.create(&PostParams::default(), &event).await {
         Ok(_) => "created",
@@ -89,12 +93,11 @@ fn is_ending(message: &str) -> bool {
     message.contains("because it is being terminated")
 }
 
-async fn uid(client: &kube::Client, key: &ObjectRef) -> kube::Result<Option<String>> {
-    let request = collection(key).get_metadata(&key.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-    match client.request::<PartialObjectMeta>(request).await {
+async fn uid(client: &kube::Client, version: &'static str, key: &ObjectRef) -> Result<Option<String>, RequestError> {
+    let request = collection(key, version).get_metadata(&key.name, &GetParams::default());
+    match client.request::<PartialObjectMeta>(request.map_err(kube::Error::BuildRequest)?).await {
         Ok(object) => Ok(object.metadata.uid),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => gone(error, key.kind, version).map(|()| None),
     }
 }
 
@@ -108,7 +111,7 @@ async fn count(events: &Api<Event>, name: &str) -> kube::Result<()> {
 }
 
 /// The event.
-pub(crate) fn event(it: &PendingEvent, uid: &str, instance: &str, now: Timestamp) -> Event {
+pub(crate) fn event(it: &PendingEvent, version: &str, uid: &str, instance: &str, now: Timestamp) -> Event {
     let PendingEvent { key, verdict, .. } = it;
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let type_ = match verdict.severity() {
@@ -130,7 +133,7 @@ pub(crate) fn event(it: &PendingEvent, uid: &str, instance: &str, now: Timestamp
         type_: Some(type_.to_owned()),
         note: Some(note(verdict, it.more)),
         regarding: Some(ObjectReference {
-            api_version: Some(key.kind.api_version()),
+            api_version: Some(api_version(key.kind, version)),
             kind: Some(key.kind.name().to_owned()),
             namespace: text(&key.namespace),
             name: Some(key.name.to_string()),
@@ -183,7 +186,7 @@ mod tests {
     }
 
     fn made(it: &PendingEvent, uid: &str) -> Event {
-        event(it, uid, "sesame-0", Timestamp::UNIX_EPOCH)
+        event(it, it.key.kind.version(), uid, "sesame-0", Timestamp::UNIX_EPOCH)
     }
 
     #[test]

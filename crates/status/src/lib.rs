@@ -44,6 +44,7 @@ mod writer;
 use kinds::Kind;
 use model::status::StatusKind;
 use rate_limiter::Rate;
+use source::cluster::ServedVersions;
 
 pub use address::Addresses;
 pub use event::CONTROLLER;
@@ -71,6 +72,8 @@ pub struct Settings {
     pub controller: String,
     /// The kinds that have a status of ours, and how it is decided.
     pub kinds: fn(Kind) -> Option<&'static StatusKind>,
+    /// The version in which each kind is served, as the source finds it: requests name no other.
+    pub versions: ServedVersions,
     /// How fast status is written.
     pub writes: Rate,
     /// How fast events are written.
@@ -86,6 +89,7 @@ impl Settings {
             manager: "sesame".to_owned(),
             controller: CONTROLLER.to_owned(),
             kinds,
+            versions: ServedVersions::default(),
             writes: Rate { per_second: 200.0, burst: 200 },
             events: Rate { per_second: 50.0, burst: 100 },
         }

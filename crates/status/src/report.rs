@@ -49,6 +49,14 @@ impl Programmed {
         self.batch > 0 && matches!(self.proxies, Some(ProxyState::Pending | ProxyState::Waiting))
     }
 
+    /// Whether this takes back what proxies had said of the same batch: one that starts again and again is there and gone by turns. That
+    /// they have acknowledged what they had not takes nothing back.
+    pub(crate) fn takes_back(&self, before: &Self) -> bool {
+        let is_acknowledged = |it: &Self| matches!(it.proxies, Some(ProxyState::Acknowledged { .. }));
+        let was_awaited = matches!(before.proxies, Some(ProxyState::NoProxies { .. } | ProxyState::Waiting));
+        self.batch == before.batch && (is_acknowledged(before) || was_awaited && !is_acknowledged(self))
+    }
+
     /// Takes a report that came later, unless it is about an earlier batch. Within a batch, what proxies have answered is later than
     /// that they have yet to: the one is said by the control loop, the other by a task.
     pub(crate) fn update(&mut self, other: Programmed) {

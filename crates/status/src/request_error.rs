@@ -11,6 +11,9 @@ pub(crate) enum RequestError {
     /// The API server denied it, or gave no answer.
     #[error("{}", source::cluster::rights::refusal(.0))]
     Api(#[from] kube::Error),
+    /// The kind is not served in the version that the request names.
+    #[error("the API server does not serve {} in version {}", .0.plural(), .1)]
+    NotServed(Kind, &'static str),
     /// The answer is no object of the kind.
     #[error("the API server's answer is not a valid {0}: {1}")]
     Answer(Kind, kinds::DecodeError),
@@ -21,14 +24,16 @@ impl RequestError {
     pub fn status(&self) -> Option<u16> {
         match self {
             RequestError::Api(kube::Error::Api(status)) => Some(status.code),
+            RequestError::NotServed(..) => Some(404),
             RequestError::Answer(..) => Some(200),
             RequestError::Late | RequestError::Api(_) => None,
         }
     }
 
-    /// Whether the request itself is at fault: the same request would be denied again.
+    /// Whether the request itself is at fault: the same request would be denied again. Another version is named once it is found that
+    /// the kind is served in it.
     pub fn is_refusal(&self) -> bool {
-        const TRANSIENT: [u16; 4] = [401, 408, 409, 429];
+        const TRANSIENT: [u16; 5] = [401, 404, 408, 409, 429];
         self.status().is_some_and(|status| (400..500).contains(&status) && !TRANSIENT.contains(&status))
     }
 
@@ -36,7 +41,7 @@ impl RequestError {
     pub fn word(&self) -> &'static str {
         match self {
             RequestError::Late => "late",
-            RequestError::Api(_) | RequestError::Answer(..) => "failed",
+            RequestError::Api(_) | RequestError::NotServed(..) | RequestError::Answer(..) => "failed",
         }
     }
 }

@@ -30,8 +30,8 @@ const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// installation, or another controller, writes to the same field, and both would go on for ever.
 const CONTESTED: (u32, Duration) = (3, Duration::from_secs(3600));
 
-/// How long to wait between two writes that only differ in what proxies say of the same version: one that starts again and again
-/// must not cause a write each time.
+/// How long to wait between two writes that only differ in what proxies say of the same version, after they [take it
+/// back](Programmed::takes_back): one that starts again and again must not cause a write each time.
 const PROXIES: Duration = Duration::from_secs(10);
 
 /// How long the status of an object that proxies have not acknowledged is [held back](Acknowledgement::Awaited).
@@ -44,6 +44,10 @@ pub(crate) struct Write {
     /// The object as we saw it last: a write succeeds only if it is still the same.
     pub object: Observed,
     pub change: Change,
+    /// A hash of what it says besides what proxies say.
+    pub besides_proxies: u64,
+    /// When it was handed out.
+    pub sent_at: Instant,
 }
 
 /// The result of a request.
@@ -75,8 +79,10 @@ struct Written {
     change: u64,
     /// The hash of what the API server made of it.
     status: u64,
-    /// When.
-    at: Instant,
+    /// The hash of what it says besides what proxies say.
+    besides_proxies: u64,
+    /// When it was sent.
+    sent_at: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +94,8 @@ struct Entry {
     translated: Translated,
     /// What proxies have made of all of it, as it is now.
     programmed: Programmed,
+    /// Whether that takes back what they had said when the last write was sent.
+    is_taken_back: bool,
     /// Since when its status has been out of date.
     behind: Option<Instant>,
     in_flight: bool,
@@ -236,9 +244,8 @@ impl Statuses {
         if let Some(entry) = self.entries.get_mut(key) {
             let before = entry.programmed.clone();
             entry.programmed.update(programmed);
-            if entry.programmed != before && entry.programmed.batch == before.batch && !before.is_pending() {
-                let earliest = entry.last.map(|written| written.at + PROXIES);
-                entry.not_before = entry.not_before.max(earliest);
+            if entry.programmed != before {
+                entry.is_taken_back = entry.programmed.takes_back(&before);
             }
             self.review(key, now);
         }
@@ -277,9 +284,10 @@ impl Statuses {
     pub fn next(&mut self, now: Instant) -> Option<Write> {
         while let Some(key) = self.pop(now) {
             let Some((change, object)) = self.change(&key) else { continue };
+            let besides_proxies = self.besides_proxies(&key);
             if let Some(entry) = self.entries.get_mut(&key) {
-                entry.in_flight = true;
-                return Some(Write { key, object, change });
+                (entry.in_flight, entry.is_taken_back) = (true, false);
+                return Some(Write { key, object, change, besides_proxies, sent_at: now });
             }
         }
         None
@@ -306,7 +314,7 @@ impl Statuses {
 
     /// Takes the result of a request; says how long the status was out of date, if it no longer is.
     pub fn done(&mut self, write: Write, outcome: Outcome, now: Instant) -> Option<Duration> {
-        let Write { key, object, change } = write;
+        let Write { key, object, change, besides_proxies, sent_at } = write;
         let interval = self.interval(&key);
         let entry = self.entries.get_mut(&key)?;
         entry.in_flight = false;
@@ -332,12 +340,13 @@ impl Statuses {
                     undone if undone < CONTESTED.0 => pause(undone, UNDONE.0, UNDONE.1),
                     _ => CONTESTED.1,
                 };
-                entry.not_before = Some(now + interval.max(rest));
+                entry.not_before = Some((sent_at + interval).max(now + rest));
                 if entry.undone == CONTESTED.0 {
                     self.contested.get_or_insert_with(|| key.clone());
                 }
                 if let Some(written) = Observed::new(&written) {
-                    entry.last = Some(Written { change, status: hash_of(&written.status), at: now });
+                    let status = hash_of(&written.status);
+                    entry.last = Some(Written { change, status, besides_proxies, sent_at });
                     entry.observe(written);
                 }
             }
@@ -370,7 +379,7 @@ impl Statuses {
 
     /// Queues the object if its status is out of date.
     fn review(&mut self, key: &ObjectRef, now: Instant) {
-        let change = self.change(key);
+        let (change, held_until) = (self.change(key), self.held_until(key));
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some((change, _)) = change else {
             entry.behind = None;
@@ -387,13 +396,33 @@ impl Statuses {
                 (self.kinds)(key.kind).is_some_and(|kind| kind.acknowledgement == Acknowledgement::Awaited);
             let waits = is_awaited && entry.programmed.is_pending();
             let due = if waits { behind + LONGEST_WAIT } else { now };
-            let at = entry.not_before.map_or(due, |not_before| not_before.max(due));
+            let at = due.max(entry.not_before.unwrap_or(due)).max(held_until.unwrap_or(due));
             if waits {
                 // It was due at once before it was known that proxies are to have it first.
                 self.queue(key).remove(key);
             }
             self.queue(key).put(key, at);
         }
+    }
+
+    /// Until when a write waits that would say nothing new but what proxies take back.
+    fn held_until(&self, key: &ObjectRef) -> Option<Instant> {
+        let entry = self.entries.get(key)?;
+        let last = entry.last.filter(|_| entry.is_taken_back)?;
+        (last.besides_proxies == self.besides_proxies(key)).then(|| last.sent_at + PROXIES)
+    }
+
+    /// What the status of the object should say besides what proxies say, as a hash.
+    fn besides_proxies(&self, key: &ObjectRef) -> u64 {
+        let (entry, kind) = (self.entries.get(key), (self.kinds)(key.kind));
+        let facts = entry.zip(kind).and_then(|(entry, kind)| {
+            let translated = entry.translated.as_deref();
+            let addresses = self.addresses.as_deref().unwrap_or_default();
+            let verdicts = entry.verdicts.as_deref()?;
+            Some((kind.facts)(&StatusInput { verdicts, translated, proxies: None, addresses }))
+        });
+        let generation = entry.and_then(|entry| entry.object.as_ref()).map(|object| object.generation);
+        hash_of(&(generation, facts))
     }
 
     /// What must be written to the object, and the object.

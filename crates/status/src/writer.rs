@@ -160,7 +160,9 @@ impl Writer {
             };
             work.write_pace.spend();
             work.writes += 1;
-            work.requests.push(Box::pin(send_write(self.client.clone(), self.settings.manager.clone(), write, permit)));
+            let version = self.settings.versions.of(write.key.kind);
+            let manager = self.settings.manager.clone();
+            work.requests.push(Box::pin(send_write(self.client.clone(), manager, version, write, permit)));
         }
         while work.events < EVENTS
             && let Some(next) = work.event_queue.next_at()
@@ -178,7 +180,9 @@ impl Writer {
             };
             work.event_pace.spend();
             work.events += 1;
-            work.requests.push(Box::pin(send_event(self.client.clone(), self.settings.instance.clone(), it, permit)));
+            let version = self.settings.versions.of(it.key.kind);
+            let instance = self.settings.instance.clone();
+            work.requests.push(Box::pin(send_event(self.client.clone(), instance, version, it, permit)));
         }
         wake
     }
@@ -238,13 +242,25 @@ impl Writer {
     }
 }
 
-async fn send_write(client: kube::Client, manager: String, write: Write, permit: Permit) -> Done {
-    let sent = timeout_at(permit.until().into(), patch::send(&client, &manager, &write)).await;
+async fn send_write(
+    client: kube::Client,
+    manager: String,
+    version: &'static str,
+    write: Write,
+    permit: Permit,
+) -> Done {
+    let sent = timeout_at(permit.until().into(), patch::send(&client, &manager, version, &write)).await;
     Done::Write(write, sent.unwrap_or(Err(RequestError::Late)))
 }
 
-async fn send_event(client: kube::Client, instance: String, it: PendingEvent, permit: Permit) -> Done {
-    let sent = timeout_at(permit.until().into(), event::send(&client, &instance, &it)).await;
+async fn send_event(
+    client: kube::Client,
+    instance: String,
+    version: &'static str,
+    it: PendingEvent,
+    permit: Permit,
+) -> Done {
+    let sent = timeout_at(permit.until().into(), event::send(&client, &instance, version, &it)).await;
     Done::Event(it, sent.unwrap_or(Err(RequestError::Late)))
 }
 

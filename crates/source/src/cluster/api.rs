@@ -4,7 +4,7 @@
 //! nothing is tried again: who asks knows how long to go on.
 
 use crate::cluster::{
-    Connection, Timing,
+    Connection, ServedVersions, Timing,
     backoff::{ApiConnection, jittered},
     target::{Target, object_url},
     wire::{Kinds, Lines, Status},
@@ -105,11 +105,12 @@ pub struct Api {
     client: kube::Client,
     pub timing: Timing,
     pub connection: ApiConnection,
+    pub versions: ServedVersions,
 }
 
 impl Api {
-    pub fn new(client: kube::Client, timing: Timing, connection: Connection) -> Self {
-        Self { client, timing, connection: ApiConnection::new(connection) }
+    pub fn new(client: kube::Client, timing: Timing, connection: Connection, versions: ServedVersions) -> Self {
+        Self { client, timing, connection: ApiConnection::new(connection), versions }
     }
 
     /// One page of a list, or all of it.

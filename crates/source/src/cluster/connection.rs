@@ -33,7 +33,7 @@ struct Shared {
     address: Box<str>,
     failing: Mutex<Failing>,
     connected: Gauge,
-    heard: Family<OfKind, Gauge<f64, AtomicU64>>,
+    last_event: Family<OfKind, Gauge<f64, AtomicU64>>,
     /// What is watched, and no change of it arrives.
     stalled: Mutex<BTreeSet<String>>,
     /// What is to be watched, and has not been listed yet.
@@ -109,8 +109,8 @@ struct OfKind {
 impl Connection {
     /// To the API server at an address. It is not known whether it answers.
     pub fn new(address: impl Into<Box<str>>) -> Self {
-        let (failing, connected, heard, stalled, unlisted, slowness) = Default::default();
-        let shared = Shared { address: address.into(), failing, connected, heard, stalled, unlisted, slowness };
+        let (failing, connected, last_event, stalled, unlisted, slowness) = Default::default();
+        let shared = Shared { address: address.into(), failing, connected, last_event, stalled, unlisted, slowness };
         Self { shared: Arc::new(shared), caller: "watches" }
     }
 
@@ -190,12 +190,12 @@ impl Connection {
 
     /// A list, an event or a bookmark of a kind has arrived. While requests fail, that ends no outage: events arrive over connections that are
     /// open, and requests may need new ones.
-    pub(super) fn heard(&self, kind: Kind) {
+    pub(super) fn saw_event(&self, kind: Kind) {
         if self.shared.failing.lock().is_calm(Instant::now()) {
             self.answered();
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.shared.heard.get_or_create(&OfKind { kind: kind.name() }).set(now.as_secs_f64());
+        self.shared.last_event.get_or_create(&OfKind { kind: kind.name() }).set(now.as_secs_f64());
     }
 
     /// A watch misses changes, or does so no longer.
@@ -235,7 +235,7 @@ impl Connection {
         registry.register(
             "sesame_source_last_event_timestamp_seconds",
             "Time of the last watch event for each kind, in seconds since the epoch; bookmarks arrive about once a minute",
-            self.shared.heard.clone(),
+            self.shared.last_event.clone(),
         );
     }
 }
@@ -272,10 +272,10 @@ mod tests {
     fn an_event_over_an_open_connection_ends_no_outage_while_requests_fail() {
         let connection = Connection::new("https://192.0.2.1:6443");
         connection.failed("no connection");
-        connection.heard(kinds::kind::SERVICE);
+        connection.saw_event(kinds::kind::SERVICE);
         assert_eq!(connection.shared.connected.get(), 0);
         connection.shared.failing.lock().last = Instant::now().checked_sub(FAILURE_FREE);
-        connection.heard(kinds::kind::SERVICE);
+        connection.saw_event(kinds::kind::SERVICE);
         assert_eq!(connection.shared.connected.get(), 1);
     }
 

@@ -187,12 +187,12 @@ impl Follower {
                 let is_old =
                     matches!(self.presence, Presence::Doubtful(since) if since.elapsed() > self.api.timing.doubt);
                 if is_old || self.api.is_ready().await {
-                    let is_missing = match failure {
-                        Failure::Missing(_) => true,
-                        // Nobody has rights to what is not there.
-                        _ => self.target.is_custom() && !self.api.has(&self.target).await,
-                    };
-                    return self.absent(why.clone(), is_missing).await;
+                    // Nobody has rights to what is not there. And a server that has just become ready may have said "not found" before it was:
+                    // of a kind that was never read, what it lists now decides.
+                    let is_asked = self.presence == Presence::Unknown || matches!(failure, Failure::Forbidden(_));
+                    let is_unlisted = is_asked && self.target.is_custom() && !self.api.has(&self.target).await;
+                    let is_missing = is_unlisted || matches!(failure, Failure::Missing(_));
+                    return self.absent(why.clone(), is_missing, is_unlisted).await;
                 }
                 self.doubt();
             }
@@ -214,8 +214,9 @@ impl Follower {
         Ok(Pause { time: self.backoff.pause(failure.pause()), is_for_connection: false })
     }
 
-    /// The API server is in good order and says that the kind is not there, or not for us.
-    async fn absent(&mut self, why: String, is_missing: bool) -> Result<Pause, Closed> {
+    /// The API server is in good order and says that the kind is not there, or not for us. `is_unlisted`: its list of kinds, read since,
+    /// has it in no version.
+    async fn absent(&mut self, why: String, is_missing: bool, is_unlisted: bool) -> Result<Pause, Closed> {
         let why = if is_missing { why } else { format!("{why}; {}", self.target.missing_rule()) };
         let is_harmless = if is_missing { self.target.is_custom() } else { self.target.kind.is_optional() };
         match self.presence {
@@ -224,6 +225,7 @@ impl Follower {
                 self.say(Some(denied(trouble))).await?;
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: false });
             }
+            Presence::Unknown if is_unlisted => self.become_absent(&why, is_missing).await?,
             // Asked once more before it is believed: the first answer may be older than the readiness.
             Presence::Unknown | Presence::There => self.doubt(),
             Presence::Doubtful(since) => {
@@ -231,14 +233,7 @@ impl Follower {
                 // so there is no hurry.
                 let is_over = is_missing && since.elapsed() >= self.api.timing.absent_after;
                 if self.known.len() == 0 || is_over {
-                    self.presence = Presence::Absent;
-                    let state = if is_missing { "not installed" } else { "forbidden" };
-                    info!(resource = %self.target, why, "kind {state}; checked periodically");
-                    self.empty().await?;
-                    self.absent_backoff.reset();
-                    if !is_missing {
-                        self.say(Some(denied(format!("{} may not be read: {why}", self.target)))).await?;
-                    }
+                    self.become_absent(&why, is_missing).await?;
                 } else {
                     self.say(Some(denied(format!("{} cannot be read: {why}", self.target)))).await?;
                 }
@@ -250,6 +245,19 @@ impl Follower {
             _ => self.backoff.pause(None),
         };
         Ok(Pause { time, is_for_connection: false })
+    }
+
+    /// Tells that there is nothing of the kind, which is looked for from time to time.
+    async fn become_absent(&mut self, why: &str, is_missing: bool) -> Result<(), Closed> {
+        self.presence = Presence::Absent;
+        let state = if is_missing { "not installed" } else { "forbidden" };
+        info!(resource = %self.target, why, "kind {state}; checked periodically");
+        self.empty().await?;
+        self.absent_backoff.reset();
+        match is_missing {
+            true => Ok(()),
+            false => self.say(Some(denied(format!("{} may not be read: {why}", self.target)))).await,
+        }
     }
 
     fn doubt(&mut self) {

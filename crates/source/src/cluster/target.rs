@@ -47,7 +47,7 @@ pub struct Target {
     /// The operator's field selector.
     fields: Option<Arc<str>>,
     /// The version that is asked for.
-    version: &'static str,
+    pub version: &'static str,
 }
 
 impl Target {

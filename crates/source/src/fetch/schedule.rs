@@ -90,8 +90,8 @@ pub struct Schedule<K> {
     pausing: BTreeMap<Ticket, K>,
     deadlines: BTreeMap<Ticket, K>,
     running: usize,
-    /// When the server last said anything.
-    heard: Option<Instant>,
+    /// When the server last replied, be it with an error.
+    last_reply: Option<Instant>,
     tickets: u64,
 }
 
@@ -106,7 +106,7 @@ impl<K: Key> Schedule<K> {
             pausing: BTreeMap::new(),
             deadlines: BTreeMap::new(),
             running: 0,
-            heard: None,
+            last_reply: None,
             tickets: 0,
         }
     }
@@ -205,7 +205,7 @@ impl<K: Key> Schedule<K> {
             }
         }
         if outcome != Outcome::Unreachable {
-            self.heard = Some(now);
+            self.last_reply = Some(now);
         }
         let told = self.settle(key, outcome, now);
         self.offer(name);
@@ -259,7 +259,7 @@ impl<K: Key> Schedule<K> {
         while let Some(entry) = self.deadlines.first_entry().filter(|entry| entry.key().0 <= now) {
             let key = entry.remove();
             let deadline = self.limits.deadline;
-            let is_alive = is_recent(self.heard, deadline);
+            let is_alive = is_recent(self.last_reply, deadline);
             let is_served = self.tenants.get(key.tenant()).is_some_and(|tenant| is_recent(tenant.answered, deadline));
             let again = (now + deadline / 4, self.ticket());
             let Some(state) = self.states.get_mut(&key) else { continue };

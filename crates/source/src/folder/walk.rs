@@ -240,7 +240,8 @@ impl Walk {
         {
             let first = self.shown(first).display().to_string();
             self.twice.insert(path.to_owned());
-            return self.note(path, Code::FolderTwice, &format!("it is the same folder as {first}, and is read there"));
+            let why = format!("it is the same directory as {first}, which is read");
+            return self.note(path, Code::DirectoryReadOnce, &why);
         }
         if self.folders.get(path).is_some_and(|known| *known != real) {
             // Another folder has taken its place.

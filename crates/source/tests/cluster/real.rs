@@ -11,7 +11,7 @@ use source::Subject;
 use source::cluster::Options;
 use testbed::ApiServer;
 
-use crate::mirror::{Mirror, hasty, options};
+use crate::mirror::{Mirror, TIMEOUT, hasty, options};
 
 /// A CRD that takes anything, as old ones do.
 pub const CRD: &str = r#"
@@ -176,13 +176,18 @@ async fn a_kind_is_read_in_the_version_that_is_served() {
         object
     };
     in_version("v1alpha1").create(&PostParams::default(), &named("v1alpha1", "old")).await.unwrap();
-    let mut mirror = Mirror::start(api.client().unwrap(), Options { timing: hasty(), ..options(&[kind]) });
+    let options = options(&[kind]);
+    let versions = options.versions.clone();
+    let mut mirror = Mirror::start(api.client().unwrap(), options);
     mirror.synced().await;
-    assert_eq!(mirror.of(kind, &namespace), ["old"].into());
+    assert_eq!((mirror.of(kind, &namespace), versions.of(kind)), (["old"].into(), "v1alpha1"));
 
     api.apply(&crd(false)).await.unwrap();
     in_version("v1").create(&PostParams::default(), &named("v1", "new")).await.unwrap();
     mirror.until("the object of the new version", |mirror| mirror.of(kind, &namespace) == ["old", "new"].into()).await;
+    // The watch of the old version may have brought it, before it ended.
+    let followed = async || (versions.of(kind) == "v1").then_some(()).ok_or("not yet");
+    testbed::eventually("the new version to be told to those who write", TIMEOUT, followed).await.unwrap();
     assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
 }
 

@@ -112,6 +112,23 @@ async fn a_list_that_outlives_its_history_is_asked_for_in_one_piece() {
     assert!(fake.asked("watch=")[0].contains("resourceVersion=9"));
 }
 
+/// A list of which no page but the first is looked at, because something in it is no object: what was requested before it was decoded is seen.
+#[tokio::test]
+async fn the_next_page_of_a_list_is_on_its_way_while_one_is_decoded_and_no_other() {
+    let fake = Fake::start(move |url| match url {
+        url if url.contains("continue=second") => page(7, "third", &[service("b", 6)]),
+        url if url.contains("continue=") => page(7, "", &[service("c", 6)]),
+        _ => page(7, "second", &["7".to_owned()]),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::SERVICE]));
+    mirror.until("the complaint", |mirror| mirror.complaints().contains("an object has no metadata")).await;
+    let asked = async || (!fake.asked("continue=second").is_empty()).then_some(()).ok_or("not yet");
+    testbed::eventually("the second page to be asked for", TIMEOUT, asked).await.unwrap();
+    assert!(fake.asked("continue=third").is_empty(), "one page ahead, and no more");
+    assert!(mirror.objects.is_empty() && !mirror.is_synced);
+}
+
 #[tokio::test]
 async fn a_list_that_breaks_off_changes_nothing_and_the_next_tells_what_is_gone() {
     let lists = AtomicUsize::new(0);
@@ -275,6 +292,27 @@ async fn a_kind_is_missing_only_if_a_server_that_is_ready_says_so() {
     watches.end();
     assert_eq!(mirror.listen(Duration::from_millis(200)).await, 0, "the first word was believed");
     mirror.until("it to be gone", |mirror| mirror.objects.is_empty()).await;
+}
+
+/// At a start most kinds may be missing: a server that is ready, and does not list them, is not asked again before the rest is served.
+#[tokio::test]
+async fn a_kind_that_a_ready_server_does_not_list_is_taken_for_empty_at_once() {
+    let fake = Fake::start(move |url| match url {
+        "/readyz" => Answer::Text(200, "ok".to_owned()),
+        // The group is there, with another kind.
+        "/apis/gateway.networking.k8s.io/v1" => {
+            Answer::Text(200, r#"{"resources": [{"name": "gateways"}, {"name": "gateways/status"}]}"#.to_owned())
+        }
+        _ => status(404, "the server could not find the requested resource"),
+    })
+    .await;
+    let hour = Duration::from_secs(3600);
+    let timing = Timing { shortest_pause: hour, longest_pause: hour, absent_pause: hour, ..hasty() };
+    let kinds = [DELEGATION, kind::TCP_ROUTE];
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&kinds) });
+    mirror.synced().await;
+    assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
+    assert_eq!(fake.asked("/tcproutes").len(), 2, "once in each version");
 }
 
 #[tokio::test]

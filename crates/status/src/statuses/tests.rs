@@ -1,5 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod counting;
+mod proxies;
+
 use super::*;
 use kinds::kind;
 use model::status::{ProxyCounts, ProxyRefusal, ProxyState};

@@ -7,4 +7,5 @@ mod events;
 mod http_proxy;
 mod lease;
 mod shared_lists;
+mod versions;
 mod writes;

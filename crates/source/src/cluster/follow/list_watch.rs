@@ -11,13 +11,16 @@ use crate::{
         api::Failure,
         known::Names,
         target::Content,
-        wire::{Event, Head, HeadMeta, Opening, Page, Status},
+        wire::{Event, Head, HeadMeta, Opening, Page, PageMeta, Status},
     },
 };
 use bytes::Bytes;
 use http::StatusCode;
 use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use tokio::{
+    task::{JoinSet, yield_now},
+    time::timeout,
+};
 use tracing::{debug, trace};
 
 impl Follower {
@@ -25,22 +28,23 @@ impl Follower {
     pub(super) async fn list(&mut self) -> Result<String, Stop> {
         let begun = Instant::now();
         let (mut update, mut notes) = (Update::default(), Vec::new());
-        let mut next: Option<String> = None;
         self.known.begin();
+        let mut body = self.api.list(&self.target, self.is_paged, None).await?;
         let version = loop {
-            let body = self.api.list(&self.target, self.is_paged, next.as_deref()).await?;
             let page: Page<'_> = serde_json::from_slice(&body)
                 .map_err(|error| Failure::Other(format!("the list is not one: {error}")))?;
+            let PageMeta { resource_version, r#continue } = page.metadata;
+            let mut next = self.request_page(r#continue).await;
             for item in page.items.into_iter().flatten() {
                 self.see(&Head::of(item)?, item, &mut update, &mut notes);
             }
-            if page.metadata.r#continue.is_empty() {
-                break page.metadata.resource_version;
+            match next.join_next().await {
+                Some(read) => body = read.map_err(|error| Failure::Other(error.to_string()))??,
+                None => break resource_version,
             }
-            next = Some(page.metadata.r#continue);
         };
         self.reached().await?;
-        self.api.connection.connection.heard(self.target.kind);
+        self.api.connection.connection.saw_event(self.target.kind);
         if !self.failed_in_stream {
             self.well().await?;
         }
@@ -52,6 +56,7 @@ impl Follower {
         }
         debug!(resource = %self.target, objects = self.known.len(), told, took = ?begun.elapsed(), "listed");
         self.presence = Presence::There;
+        self.api.versions.found(self.target.kind, self.target.version);
         self.is_paged = true;
         if self.failed_watches == 0 {
             self.backoff.reset();
@@ -63,6 +68,19 @@ impl Follower {
         self.api.connection.connection.listed(&self.target.to_string());
         self.feeder.synced();
         Ok(version)
+    }
+
+    /// Requests the page that begins there, if one follows, so that the API server and the network work on it while the one before is
+    /// decoded. There is never more than one: a list takes the memory of two pages besides its objects. Dropped, it is cancelled.
+    async fn request_page(&self, token: String) -> JoinSet<Result<Bytes, Failure>> {
+        let mut request = JoinSet::new();
+        if !token.is_empty() {
+            let (api, target, is_paged) = (self.api.clone(), self.target.clone(), self.is_paged);
+            request.spawn(async move { api.list(&target, is_paged, Some(&token)).await });
+            // It may have been given to this thread, which is about to decode: it is sent first.
+            yield_now().await;
+        }
+        request
     }
 
     /// Tells that there is nothing.
@@ -133,7 +151,7 @@ impl Follower {
             };
             is_silent = false;
             self.stalled(false).await?;
-            self.api.connection.connection.heard(self.target.kind);
+            self.api.connection.connection.saw_event(self.target.kind);
             if is_proven {
                 self.backoff.reset();
             }
