@@ -44,7 +44,7 @@ use run::Command;
 
 pub use builder::Builder;
 pub use kind::Kind;
-pub use request::Known;
+pub use request::{FirstRequests, Known};
 pub use state::{Counts, End, Held, Response, State};
 pub use wire::Resource;
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::acks::Watches;
@@ -71,6 +71,8 @@ impl Client {
 /// One fleet.
 pub(crate) struct FleetRuntime {
     pub fleet: Fleet,
+    /// Bytes that first requests of its clients may still take while they wait.
+    pub waiting: Arc<Semaphore>,
     pub cache: ResponseCache,
     pub rejections: Rejections,
     /// Cancelled when the fleet goes.
@@ -92,9 +94,11 @@ pub(crate) struct FleetRuntime {
 }
 
 impl FleetRuntime {
-    pub fn new(fleet: Fleet, identifier: String) -> Self {
+    /// `waiting` is what first requests may take while they wait, in bytes: see [`Config::waiting_bytes`](crate::Config).
+    pub fn new(fleet: Fleet, identifier: String, waiting: usize) -> Self {
         Self {
             fleet,
+            waiting: Arc::new(Semaphore::new(waiting.min(Semaphore::MAX_PERMITS))),
             cache: ResponseCache::new(identifier),
             rejections: Rejections::default(),
             gone: CancellationToken::new(),

@@ -61,7 +61,7 @@ pub use kind::Kind;
 pub use limits::Limits;
 pub use peer::{Peer, PeerError, PeerReceiver, PeerSender};
 pub use publish::Changes;
-pub use quarantined::{Quarantined, Target};
+pub use quarantined::{QuarantineTarget, Quarantined};
 pub use resolve::Resolver;
 pub use resource::{Entry, Name, Ref, Resource, ResourceOrigin, Role, content_version};
 pub use server::{Batch, Config, PublishError, Published, Security, Server};

@@ -46,8 +46,11 @@ pub struct Limits {
     /// How many requests about names that a [`Resolver`](crate::Resolver) is asked about are read from one client in a second.
     /// Visitors cause them, so the client is not cut off for them: what is more waits on the wire.
     pub resolved_per_second: u32,
-    /// How long a client may take to say who it is, and to read what it is sent.
+    /// The longest pause in receiving a client's first request, and in sending it responses.
     pub client_timeout: Duration,
+    /// Deadline for the whole first request of a stream. It may list every name there is, and thousands of clients may send theirs at
+    /// once; without a deadline, a client that sends a byte now and then would keep its stream.
+    pub first_request_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -71,6 +74,7 @@ impl Default for Limits {
             requests_per_second: 1000,
             resolved_per_second: 20_000,
             client_timeout: Duration::from_secs(30),
+            first_request_timeout: Duration::from_secs(300),
         }
     }
 }

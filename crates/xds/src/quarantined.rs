@@ -10,7 +10,7 @@ use crate::kind::Kind;
 
 /// What can be withheld by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Target {
+pub struct QuarantineTarget {
     /// The type of the resource.
     pub kind: Kind,
     /// Its name; the listener's for a host.
@@ -19,7 +19,7 @@ pub struct Target {
     pub host: Option<Arc<str>>,
 }
 
-impl Target {
+impl QuarantineTarget {
     /// A whole resource.
     pub fn resource(kind: Kind, name: Arc<str>) -> Self {
         Self { kind, name, host: None }
@@ -30,7 +30,7 @@ impl Target {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Quarantined {
     /// What.
-    pub target: Target,
+    pub target: QuarantineTarget,
     /// The hash of its content.
     pub hash: u64,
     /// A client's words.

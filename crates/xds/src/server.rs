@@ -36,6 +36,8 @@ mod handshakes;
 
 use handshakes::Handshakes;
 
+/// The part of [`Config::waiting_bytes`] that the fleet of one object may have.
+const NAMED_FLEET: usize = 8;
 /// How many events a slow listener may be behind before it misses some; the acks has them all.
 const EVENTS: usize = 4096;
 
@@ -58,6 +60,10 @@ pub struct Config {
     pub streams: usize,
     /// See [`Config::streams`].
     pub streams_per_connection: u32,
+    /// Maximum total size of the first requests that wait for the first snapshot of their fleet, in bytes: each lists all that its
+    /// client has. A fleet of one object gets an eighth, so that it cannot keep the others from coming back. Beyond it, clients get
+    /// `UNAVAILABLE` and reconnect.
+    pub waiting_bytes: usize,
     /// How large the resources of one type and fleet may be together: the first response to a client that asks for all of
     /// them carries all of them, and an Envoy reads no message of 2 GiB.
     pub table_bytes: usize,
@@ -84,6 +90,7 @@ impl Default for Config {
             handshakes_per_address: 256,
             streams: 200_000,
             streams_per_connection: 20_000,
+            waiting_bytes: 256 << 20,
             table_bytes: 1 << 30,
             keepalive: (Duration::from_secs(30), Duration::from_secs(20)),
             grace: Duration::from_secs(5),
@@ -149,27 +156,46 @@ pub(crate) struct Inner {
     pub metrics: Metrics,
     pub events: broadcast::Sender<Event>,
     pub streams: Arc<Semaphore>,
+    /// Bytes that first requests may still take while they wait: see [`Config::waiting_bytes`].
+    pub waiting: Arc<Semaphore>,
     pub next_id: AtomicU64,
     /// Where streams of other replicas go.
     pub peers: Mutex<Option<mpsc::Sender<Peer>>>,
     connections: Arc<Semaphore>,
     handshakes: Arc<Handshakes>,
-    refused_since: Mutex<RefusedSince>,
+    refused: Mutex<Unreported>,
+    ended_early: Mutex<Unreported>,
     hubs: Mutex<HashMap<Fleet, Arc<FleetRuntime>>>,
 }
 
-/// Connections that were refused since that was last reported.
+/// What clients caused since that was last reported. Anybody can cause it, and must not fill the log.
 #[derive(Default)]
-struct RefusedSince {
-    at: Option<Instant>,
+struct Unreported {
+    reported: Option<Instant>,
     count: u64,
+}
+
+impl Unreported {
+    /// One more; how many there were, if that is to be reported.
+    fn happened(&mut self, now: Instant) -> Option<u64> {
+        self.count += 1;
+        let is_due = self.reported.is_none_or(|at| now.saturating_duration_since(at) >= accept::REPORT);
+        is_due.then(|| {
+            self.reported = Some(now);
+            std::mem::take(&mut self.count)
+        })
+    }
 }
 
 impl Inner {
     /// The fleet of that name, made if it is not there: a client may come before its fleet's first publish.
     pub fn runtime(&self, fleet: &Fleet) -> Arc<FleetRuntime> {
         let mut hubs = self.hubs.lock();
-        let make = || Arc::new(FleetRuntime::new(fleet.clone(), self.config.identifier.clone()));
+        let waiting = match fleet {
+            Fleet::Shared => self.config.waiting_bytes,
+            Fleet::Named { .. } => self.config.waiting_bytes / NAMED_FLEET,
+        };
+        let make = || Arc::new(FleetRuntime::new(fleet.clone(), self.config.identifier.clone(), waiting));
         hubs.entry(fleet.clone()).or_insert_with(make).clone()
     }
 
@@ -211,9 +237,11 @@ impl Server {
             metrics: Metrics::new(),
             events: broadcast::Sender::new(EVENTS),
             streams: Arc::new(Semaphore::new(config.streams)),
+            waiting: Arc::new(Semaphore::new(config.waiting_bytes.min(Semaphore::MAX_PERMITS))),
             connections: Arc::new(Semaphore::new(config.connections)),
             handshakes: Arc::new(Handshakes::new(config.handshakes, config.handshakes_per_address)),
-            refused_since: Mutex::default(),
+            refused: Mutex::default(),
+            ended_early: Mutex::default(),
             next_id: AtomicU64::new(1),
             peers: Mutex::default(),
             hubs: Mutex::default(),

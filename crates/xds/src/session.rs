@@ -38,6 +38,9 @@ use flow::Flow;
 
 pub use crate::wire::held::Held;
 
+/// What a name takes besides its text: a pointer to it with its length, and the counters in front of it.
+const NAME: usize = 32;
+
 /// The two ways to word the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Style {
@@ -87,6 +90,15 @@ impl Subscription {
         match self {
             Subscription::Delta { held, .. } => !held.is_empty(),
             Subscription::Sotw { version, .. } => version.is_some(),
+        }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let of = |names: &[Name]| names.iter().map(|name| name.len() + NAME).sum::<usize>();
+        match self {
+            Subscription::Delta { subscribe, unsubscribe, held } => of(subscribe) + of(unsubscribe) + held.bytes(),
+            Subscription::Sotw { names, .. } => of(names),
         }
     }
 }

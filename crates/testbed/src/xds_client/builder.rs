@@ -13,7 +13,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::request::Manner;
 use super::run::{Habits, Run};
-use super::{Decide, Kind, Known, Reply, Response, Shared, State, XdsClient};
+use super::state::Of;
+use super::{Decide, FirstRequests, Kind, Known, Reply, Response, Shared, State, XdsClient};
 use crate::client::{Client, Failure, GrpcAnswer};
 
 /// A client to be connected: delta, aggregated, taking and keeping everything, asking for nothing, unless told otherwise.
@@ -39,10 +40,10 @@ impl Builder {
             user_agent_version_type: Some(UserAgentVersionType::UserAgentBuildVersion(version)),
             ..Default::default()
         };
-        let known = Known::default();
+        let (known, first) = (Known::default(), FirstRequests::default());
         Builder {
             server: server.http2(),
-            manner: Manner { delta: true, aggregated: true, explicit_all: false, node, known },
+            manner: Manner { delta: true, aggregated: true, explicit_all: false, node, known, first },
             habits: Habits::default(),
             ask: BTreeMap::new(),
             ask_all: Vec::new(),
@@ -127,6 +128,20 @@ impl Builder {
         self
     }
 
+    /// What it asks for, and says that it has, in its first requests: for any number of others to send, without a copy.
+    pub fn prepare(&self) -> FirstRequests {
+        FirstRequests::of(&self.manner, &self.asked())
+    }
+
+    /// Sends these first, and only counts what comes. It does not know the names in them, so that thousands of such clients cost
+    /// no more than their connections. Delta only.
+    pub fn first_requests(mut self, first: FirstRequests) -> Builder {
+        self.manner.delta = true;
+        self.manner.first = first;
+        self.habits.keep = false;
+        self
+    }
+
     /// What each response is answered with.
     pub fn replies(mut self, decide: impl Fn(&Response) -> Reply + Send + Sync + 'static) -> Builder {
         self.decide = Arc::new(decide);
@@ -148,6 +163,18 @@ impl Builder {
         self
     }
 
+    /// What it is to ask for.
+    fn asked(&self) -> BTreeMap<Kind, Of> {
+        let mut kinds = BTreeMap::<Kind, Of>::new();
+        for (kind, names) in &self.ask {
+            kinds.entry(*kind).or_default().names.extend(names.iter().cloned());
+        }
+        for kind in &self.ask_all {
+            kinds.entry(*kind).or_default().all = true;
+        }
+        kinds
+    }
+
     /// Connects, and asks for what it is to ask for.
     pub async fn connect(mut self) -> Result<XdsClient, Failure> {
         let connection = self.server.connect().await?;
@@ -159,13 +186,7 @@ impl Builder {
             decide: Mutex::new(self.decide.clone()),
         });
         if is_new {
-            let mut state = shared.state.lock();
-            for (kind, names) in &self.ask {
-                state.of(*kind).names.extend(names.iter().cloned());
-            }
-            for kind in &self.ask_all {
-                state.of(*kind).all = true;
-            }
+            shared.state.lock().kinds = self.asked();
         }
         let (commands, receiver) = mpsc::unbounded_channel();
         let run = Run::new(connection, shared.clone(), self.manner.clone(), self.habits);

@@ -4,9 +4,11 @@
 //! stream it belongs to. Delta and state of the world differ only here.
 //!
 //! What a client tells on a new stream that it already has ([`Known`]) is encoded once: messages of protobuf may be
-//! concatenated, so thousands of clients send one shared copy behind their own few bytes.
+//! concatenated, so thousands of clients send one shared copy behind their own few bytes. The same goes for all of a first request
+//! but the node ([`FirstRequests`]), which is not even copied.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use envoy_api::Message;
@@ -26,6 +28,8 @@ pub(super) struct Manner {
     pub explicit_all: bool,
     pub node: Node,
     pub known: Known,
+    /// Sent before anything else, by clients that ask for what others ask for.
+    pub first: FirstRequests,
 }
 
 /// What has been said on the present streams.
@@ -50,26 +54,24 @@ impl Said {
         if !manner.delta {
             return self.sotw(manner, kind, of, node, None);
         }
-        let mut subscribe = add.to_vec();
-        if first {
-            subscribe = of.names.iter().cloned().collect();
-            // Only a request with no names at all is understood as one for all.
-            if of.all && (manner.explicit_all || !of.names.is_empty()) {
-                subscribe.push("*".into());
-            }
-        }
         let request = DeltaDiscoveryRequest {
             node,
             type_url: kind.type_url(),
-            resource_names_subscribe: subscribe,
+            resource_names_subscribe: if first { wanted(manner, of) } else { add.to_vec() },
             resource_names_unsubscribe: remove.to_vec(),
             ..Default::default()
         };
         let mut bytes = request.encode_to_vec();
         if first {
-            bytes.extend(manner.known.part(kind));
+            bytes.extend_from_slice(&manner.known.part(kind));
         }
         bytes.into()
+    }
+
+    /// The beginning of a first request whose rest is one of [`FirstRequests`].
+    pub fn beginning(&mut self, manner: &Manner, kind: Kind) -> Vec<u8> {
+        self.kinds.insert(kind);
+        DeltaDiscoveryRequest { node: self.node(manner, kind), ..Default::default() }.encode_to_vec()
     }
 
     /// Answers a response: takes it, or refuses it with a text.
@@ -97,20 +99,50 @@ impl Said {
     }
 
     fn sotw(&self, manner: &Manner, kind: Kind, of: &Of, node: Option<Node>, error_detail: Option<Status>) -> Bytes {
-        let mut resource_names: Vec<String> = of.names.iter().cloned().collect();
-        if of.all && (manner.explicit_all || !of.names.is_empty()) {
-            resource_names.push("*".into());
-        }
         let request = DiscoveryRequest {
             version_info: of.version.clone(),
             node,
-            resource_names,
+            resource_names: wanted(manner, of),
             type_url: kind.type_url(),
             response_nonce: of.nonce.clone(),
             error_detail,
             ..Default::default()
         };
         request.encode_to_vec().into()
+    }
+}
+
+/// The names of a first request. Only one with no names at all is understood as one for all.
+fn wanted(manner: &Manner, of: &Of) -> Vec<String> {
+    let mut names: Vec<String> = of.names.iter().cloned().collect();
+    if of.all && (manner.explicit_all || !of.names.is_empty()) {
+        names.push("*".into());
+    }
+    names
+}
+
+/// First requests by kind without the node of whoever sends them: what they ask for, and what they say that they have. Cheap to copy.
+#[derive(Clone, Debug, Default)]
+pub struct FirstRequests(Arc<BTreeMap<Kind, Bytes>>);
+
+impl FirstRequests {
+    pub(super) fn of(manner: &Manner, kinds: &BTreeMap<Kind, Of>) -> FirstRequests {
+        let asked = kinds.iter().filter(|(_, of)| of.all || !of.names.is_empty());
+        let encoded = asked.map(|(kind, of)| {
+            let request = DeltaDiscoveryRequest {
+                type_url: kind.type_url(),
+                resource_names_subscribe: wanted(manner, of),
+                ..Default::default()
+            };
+            let mut bytes = request.encode_to_vec();
+            bytes.extend_from_slice(&manner.known.part(*kind));
+            (*kind, bytes.into())
+        });
+        FirstRequests(Arc::new(encoded.collect()))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Kind, Bytes)> {
+        self.0.iter().map(|(kind, request)| (*kind, request.clone()))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::follow::{Ref, refs};
 use super::request::{Manner, Said};
 use super::state::Held;
-use super::stream::{Incoming, Outgoing, frame, run};
+use super::stream::{Incoming, Outgoing, frame, frame_of, run};
 use super::wire::{self, Malformed};
 use super::{End, Kind, Reply, Response, Shared, State};
 use crate::client::Connection;
@@ -128,6 +128,13 @@ impl Run {
             self.unsaid.entry(kind).or_default();
         }
         self.say(&mut state);
+        for (kind, rest) in self.manner.first.clone().iter() {
+            let beginning = self.said.beginning(&self.manner, kind);
+            let length = beginning.len() + rest.len();
+            let outgoing = self.outgoing(kind);
+            // As in `send`.
+            let _ = outgoing.send(frame_of(&beginning, length)).and_then(|()| outgoing.send(rest));
+        }
     }
 
     fn command(&mut self, command: Command) {
@@ -188,8 +195,14 @@ impl Run {
     }
 
     fn send(&mut self, kind: Kind, message: &Bytes) {
+        // A stream that has ended is reported by itself.
+        let _ = self.outgoing(kind).send(frame(message));
+    }
+
+    /// The stream of a kind, opened if it is not there.
+    fn outgoing(&mut self, kind: Kind) -> &Outgoing {
         let stream = (!self.manner.aggregated).then_some(kind);
-        let outgoing = self.streams.entry(stream).or_insert_with(|| {
+        self.streams.entry(stream).or_insert_with(|| {
             let verb = if self.manner.delta { "Delta" } else { "Stream" };
             let aggregated =
                 format!("/envoy.service.discovery.v3.AggregatedDiscoveryService/{verb}AggregatedResources");
@@ -197,9 +210,7 @@ impl Run {
             let (outgoing, receiver) = mpsc::unbounded_channel();
             self.tasks.spawn(run(self.connection.clone(), method, receiver, self.sender.clone(), stream));
             outgoing
-        });
-        // A stream that has ended is reported by itself.
-        let _ = outgoing.send(frame(message));
+        })
     }
 
     fn end(&mut self, stream: Option<Kind>, end: End) {

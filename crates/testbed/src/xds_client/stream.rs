@@ -24,10 +24,15 @@ pub(super) type Outgoing = mpsc::UnboundedSender<Bytes>;
 
 /// Frames a message that is encoded already.
 pub(super) fn frame(message: &Bytes) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(5 + message.len());
+    frame_of(message, message.len())
+}
+
+/// The frame of a message of that length, as far as this beginning of it goes.
+pub(super) fn frame_of(beginning: &[u8], length: usize) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(5 + beginning.len());
     bytes.extend_from_slice(&[0]);
-    bytes.extend_from_slice(&(message.len() as u32).to_be_bytes());
-    bytes.extend_from_slice(message);
+    bytes.extend_from_slice(&(length as u32).to_be_bytes());
+    bytes.extend_from_slice(beginning);
     bytes.freeze()
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use testbed::certs::Ca;
-use testbed::xds_client::Kind;
+use testbed::xds_client::{FirstRequests, Kind, State};
 use testbed::{Client, StateDir, XdsClient};
 use xds::{Security, Tls, TlsFiles};
 
@@ -64,6 +64,32 @@ async fn garbage_ends_a_stream_and_is_told() {
     let client = client.reconnect(None).await.unwrap();
     world.publish(cluster("b"));
     client.until("another", |state| state.count(Kind::Cluster) == 2).await.unwrap();
+}
+
+/// Without what the first one has, each is sent everything; with it, nothing but what changes.
+#[tokio::test]
+async fn many_send_the_first_requests_of_one() {
+    let world = World::with([cluster("a"), listener("l")].concat()).await;
+    let first = world.client().as_envoy().connect().await.unwrap();
+    let has_all = |state: &State| state.counts(Kind::Route).acked == 1 && state.counts(Kind::Cluster).acked == 1;
+    first.until("everything", has_all).await.unwrap();
+    let asks = world.client().ask_all(Kind::Cluster).ask(Kind::Endpoints, ["a"]).ask(Kind::Route, ["l", "other"]);
+    let (new, back) = (asks.prepare(), asks.known(first.known()).prepare());
+    let connect = async |number: usize, first: &FirstRequests| {
+        world.client().id(format!("envoy-{number}")).first_requests(first.clone()).connect().await.unwrap()
+    };
+    for number in 0..2 {
+        let client = connect(number, &new).await;
+        let all = [(Kind::Cluster, 1), (Kind::Endpoints, 1), (Kind::Route, 1)];
+        let has_all = |state: &State| all.iter().all(|(kind, count)| state.counts(*kind).resources == *count);
+        client.until("everything", has_all).await.unwrap();
+    }
+    let clients = [connect(2, &back).await, connect(3, &back).await];
+    world.publish(vec![route("l", true)]);
+    for client in &clients {
+        client.until("the change", |state| state.counts(Kind::Route).resources == 1).await.unwrap();
+        client.look(|state| assert_eq!(state.counts(Kind::Cluster).resources, 0));
+    }
 }
 
 /// Thousands fit; a few hundred show it without making every test run wait for it.

@@ -33,8 +33,8 @@ use crate::tls::expiry;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How often connections that ended before that are reported. Anybody can cause them, and must not fill the log.
-const REPORT: Duration = Duration::from_secs(10);
+/// How often connections that ended before that are reported, and streams that ended before their first request was answered.
+pub(super) const REPORT: Duration = Duration::from_secs(10);
 /// How long a client without a certificate may take to show a valid token. The API server is asked about it.
 const TOKEN: Duration = Duration::from_secs(10);
 /// What a client may send ahead of our reading it. Requests are small, save for lists of names.
@@ -190,11 +190,17 @@ impl Inner {
     pub(crate) fn refused(&self, peer: SocketAddr, reason: &'static str, why: &str) {
         self.metrics.refused_connections.get_or_create(&Reason { reason }).inc();
         debug!(%peer, reason, "refused a connection: {why}");
-        let mut report = self.refused_since.lock();
-        report.count += 1;
-        if report.at.is_none_or(|at| at.elapsed() >= REPORT) {
-            warn!(%peer, reason, connections = report.count, "refused a connection before it was authenticated: {why}");
-            (report.at, report.count) = (Some(Instant::now()), 0);
+        let due = self.refused.lock().happened(Instant::now());
+        if let Some(connections) = due {
+            warn!(%peer, reason, connections, "refused a connection before it was authenticated: {why}");
+        }
+    }
+
+    /// Says now and then that a stream ends before its first request is answered: thousands of clients may come back at once.
+    pub(crate) fn ended_early(&self, peer: SocketAddr, reason: &'static str, why: &str) {
+        let due = self.ended_early.lock().happened(Instant::now());
+        if let Some(streams) = due {
+            warn!(%peer, reason, streams, "ended a stream before its first request was answered: {why}");
         }
     }
 }

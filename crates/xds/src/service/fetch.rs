@@ -8,7 +8,7 @@ use tokio::time;
 use tonic::Status;
 
 use super::grpc::Messages;
-use super::stream::{greet, published};
+use super::stream::{first_request, greet, published};
 use super::{Call, Connection};
 use crate::kind::Kind;
 use crate::limits::Limits;
@@ -21,11 +21,14 @@ pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incomi
     let inner = &connection.inner;
     let kind = call.only.ok_or_else(|| Status::unimplemented("not a discovery service"))?;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
-    let first = time::timeout(inner.limits.client_timeout, requests.next())
+    // One deadline for all of it, however slowly it comes: a fetch lists the few names that its client asks for.
+    let first = time::timeout(inner.limits.client_timeout, first_request(&connection, &mut requests))
         .await
-        .map_err(|_| Status::deadline_exceeded("no request came"))??
+        .map_err(|_| Status::deadline_exceeded("the request did not come in time"))?
+        .map_err(|end| end.status)?
         .ok_or_else(|| Status::invalid_argument("no request came"))?;
     let (identity, asked) = greet(&connection, call, &first).map_err(|end| end.status)?;
+    drop(first);
     if !asked.type_url.is_empty() && Kind::from_type_url(&asked.type_url) != Some(kind) {
         return Err(Status::invalid_argument(format!("this service is for {}", kind.type_url())));
     }

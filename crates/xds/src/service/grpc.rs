@@ -174,12 +174,18 @@ pub(crate) struct Messages {
     body: Incoming,
     buffer: BytesMut,
     limit: usize,
+    received: u64,
     ended: bool,
 }
 
 impl Messages {
     pub fn new(body: Incoming, limit: usize) -> Self {
-        Self { body, buffer: BytesMut::new(), limit, ended: false }
+        Self { body, buffer: BytesMut::new(), limit, received: 0, ended: false }
+    }
+
+    /// How many bytes have come so far.
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     /// The next message; `None` when the client has no more to say. Can be dropped and called again at any time.
@@ -198,6 +204,7 @@ impl Messages {
                     if let Ok(data) = frame.into_data() {
                         // What was promised is not reserved: memory is taken for what has arrived.
                         self.buffer.extend_from_slice(&data);
+                        self.received += data.len() as u64;
                     }
                 }
             }

@@ -1,15 +1,15 @@
 //! One stream from its first request to its end: the session, given a socket and a clock.
 //!
 //! In: requests, snapshots, deadlines. Out: messages, one at a time. A message is made only when there is room for it, so
-//! a slow client costs one message, and what changes meanwhile goes with the next. A client that takes longer to read
-//! than [`Limits::client_timeout`](crate::Limits) is let go: it comes back with what it has and is sent the rest.
+//! a slow client costs one message, and what changes meanwhile goes with the next. A client that reads nothing, or sends nothing of
+//! its first request, for [`Limits::client_timeout`](crate::Limits) is let go: it comes back with what it has and is sent the rest.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{self, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -78,17 +78,17 @@ async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &R
     let inner = &connection.inner;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
     let first = tokio::select! {
-        first = time::timeout(inner.limits.client_timeout, requests.next()) => match first {
-            Ok(Ok(Some(first))) => first,
-            Ok(Ok(None)) => return None,
-            Ok(Err(status)) => return Some(End::new("garbage", status)),
-            Err(_) => return Some(End::new("stalled", Status::deadline_exceeded("no request came"))),
+        first = first_request(connection, &mut requests) => match first {
+            Ok(Some(first)) => first,
+            Ok(None) => return None,
+            Err(end) => return Some(end),
         },
         () = out.closed() => return None,
         () = connection.stop.cancelled() => return Some(going()),
     };
     let greeting = greet(connection, call, &first);
-    // It may list every name there is, and must not be held on to for the life of the stream.
+    // It may list every name there is, and must not be held on to for the life of the stream. What a returning client has is read in
+    // place, so its request stays in memory until the first snapshot; `room` bounds how much.
     drop(first);
     let (identity, first) = match greeting {
         Ok(greeting) => greeting,
@@ -100,23 +100,49 @@ async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &R
     end
 }
 
+/// The first request, once all of it has come; `None` if the client hung up. A large one may take its time as long as more of it comes:
+/// a client that is cut off sends all of it again.
+pub(super) async fn first_request(connection: &Connection, requests: &mut Messages) -> Result<Option<Bytes>, End> {
+    let limits = &connection.inner.limits;
+    let latest = time::Instant::now() + limits.first_request_timeout;
+    loop {
+        let received = requests.received();
+        let next = (time::Instant::now() + limits.client_timeout).min(latest);
+        match time::timeout_at(next, requests.next()).await {
+            Ok(Ok(first)) => return Ok(first),
+            Ok(Err(status)) if status.code() == tonic::Code::Cancelled => return Ok(None),
+            Ok(Err(status)) => return Err(End::new("invalid_request", status)),
+            Err(_) if requests.received() != received && next < latest => {}
+            Err(_) => {
+                let text = match requests.received() {
+                    0 => "no request came".to_owned(),
+                    bytes if next < latest => format!("{bytes} bytes of the first request came, and then no more"),
+                    bytes => format!("only {bytes} bytes of the first request came in time"),
+                };
+                connection.inner.ended_early(connection.peer, "stalled", &text);
+                return Err(End::new("stalled", Status::deadline_exceeded(text)));
+            }
+        }
+    }
+}
+
 /// Who it is that sent the first request, and what it asks.
 pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Result<(Arc<Identity>, Discovery), End> {
     let refuse = |reason, status: Status| {
         warn!(peer = %connection.peer, service = call.service(), "refused a client: {}", status.message());
         End::new(reason, status)
     };
-    let first = request::decode(call.style, first, &connection.inner.limits)
-        .map_err(|error| refuse("garbage", Status::invalid_argument(error.to_string())))?;
-    let node = first.node.as_deref().unwrap_or_default();
-    let identity = Identity::establish(node, &connection.credential, Some(connection.peer))
+    let mut first = request::decode(call.style, first, &connection.inner.limits)
+        .map_err(|error| refuse("invalid_request", Status::invalid_argument(error.to_string())))?;
+    let node = first.node.take().unwrap_or_default();
+    let identity = Identity::establish(&node, &connection.credential, Some(connection.peer))
         .map_err(|error| refuse("unauthorized", Status::permission_denied(error.to_string())))?;
     if let Some(RequiredEnvoy { version, why }) = connection.inner.config.required_envoy
         && identity.is_older_than(version)
     {
         let ((major, minor), Identity { node, version, .. }) = (version, &identity);
         let text = format!("node {node} is Envoy {version}, which is older than {major}.{minor}: {why}");
-        return Err(refuse("too old", Status::failed_precondition(text)));
+        return Err(refuse("too_old", Status::failed_precondition(text)));
     }
     Ok((Arc::new(identity), first))
 }
@@ -135,6 +161,11 @@ async fn serve(
     let clients_end = runtime.clients_end();
     let mut restored = runtime.restored();
     let has_nothing = !first.subscription.is_of_returning();
+    let is_served = snapshots.borrow().is_some() || has_nothing && restored.borrow().is_some();
+    let waiting = if is_served { None } else { room(connection, runtime, &first) };
+    if waiting.is_none() && !is_served {
+        return Some(not_live());
+    }
     // Nothing before everything: until the fleet is published, the client waits, or starts with what was published before.
     let view = tokio::select! {
         biased;
@@ -146,6 +177,7 @@ async fn serve(
         () = connection.stop.cancelled() => return Some(going()),
         () = expiry(connection) => return Some(expired()),
     };
+    drop(waiting);
     let (id, now) = (inner.id(), Instant::now());
     let options = Options {
         style: call.style,
@@ -223,7 +255,10 @@ impl StreamTask<'_> {
                         let limits = &self.connection.inner.limits;
                         let asked = match request::decode(self.call.style, &bytes, limits) {
                             Ok(asked) => asked,
-                            Err(error) => return Some(self.cut("garbage", Status::invalid_argument(error.to_string()))),
+                            Err(error) => {
+                                let status = Status::invalid_argument(error.to_string());
+                                return Some(self.cut("invalid_request", status));
+                            }
                         };
                         drop(bytes);
                         if let Err(end) = self.take(asked).await {
@@ -232,7 +267,7 @@ impl StreamTask<'_> {
                     }
                     Ok(None) => listening = false,
                     Err(status) if status.code() == tonic::Code::Cancelled => return None,
-                    Err(status) => return Some(self.cut("garbage", status)),
+                    Err(status) => return Some(self.cut("invalid_request", status)),
                 },
                 changed = self.snapshots.changed() => {
                     if changed.is_err() {
@@ -300,7 +335,7 @@ impl StreamTask<'_> {
         let Some(kind) = self.kind(&asked)? else { return self.answer_unknown_type(asked, now).await };
         // What it has may be newer than what was published before.
         if asked.nonce.is_none() && asked.subscription.is_of_returning() && self.snapshots.borrow().is_none() {
-            return Err(End::new("not live", Status::unavailable("nothing is published yet, keep what you have")));
+            return Err(not_live());
         }
         let labels = Type::from(kind);
         inner.metrics.requests.get_or_create(&labels).inc();
@@ -342,7 +377,7 @@ impl StreamTask<'_> {
             (Some(only), Some(kind)) if only == kind => Ok(Some(kind)),
             (Some(only), _) => {
                 let text = format!("this service is for {}, not {}", only.type_url(), asked.type_url);
-                Err(self.cut("garbage", Status::invalid_argument(text)))
+                Err(self.cut("invalid_request", Status::invalid_argument(text)))
             }
             (None, kind) => Ok(kind),
         }
@@ -372,6 +407,22 @@ impl StreamTask<'_> {
     }
 }
 
+/// Room for a first request that waits for the first snapshot, if there is some, in the fleet and in all. One that lists all that its
+/// client has is as large as all names together, so those that wait are bounded; a client that finds no room keeps what it has and
+/// comes again.
+fn room(connection: &Connection, runtime: &FleetRuntime, first: &Discovery) -> Option<[OwnedSemaphorePermit; 2]> {
+    let inner = &connection.inner;
+    let bytes = u32::try_from(first.subscription.bytes()).unwrap_or(u32::MAX);
+    let take = |room: &Arc<Semaphore>| room.clone().try_acquire_many_owned(bytes).ok();
+    let room = take(&runtime.waiting).zip(take(&inner.waiting)).map(<[_; 2]>::from);
+    if room.is_none() {
+        let fleet = &runtime.fleet;
+        let why = format!("nothing is published to fleet {fleet} yet, and too many large first requests wait for it");
+        inner.ended_early(connection.peer, "not_live", &why);
+    }
+    room
+}
+
 /// The first snapshot of a fleet, once there is one.
 pub(super) async fn published(snapshots: &mut watch::Receiver<Option<Arc<Snapshot>>>) -> Option<Arc<Snapshot>> {
     snapshots.wait_for(Option::is_some).await.ok()?.clone()
@@ -388,6 +439,10 @@ async fn expiry(connection: &Connection) {
 
 fn going() -> End {
     End::new("shutdown", Status::unavailable("this replica is going away, connect to another"))
+}
+
+fn not_live() -> End {
+    End::new("not_live", Status::unavailable("nothing is published yet, keep what you have"))
 }
 
 fn removed() -> End {

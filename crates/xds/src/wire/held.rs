@@ -37,6 +37,11 @@ impl Held {
         self.len == 0
     }
 
+    /// How many bytes the request has.
+    pub(crate) fn bytes(&self) -> usize {
+        self.request.len()
+    }
+
     /// All of them, as they were listed.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         let mut fields = Fields::of(&self.request);

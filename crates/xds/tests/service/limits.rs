@@ -1,6 +1,6 @@
 //! Clients that are slow, greedy or mad, and those beside them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use envoy_api::envoy::config::core::v3::Node;
@@ -10,6 +10,7 @@ use tonic::Code;
 use xds::{Batch, Changes, Config, Fleet, Kind, Limits, PublishError, Security};
 
 use crate::client::{DELTA_ADS, Delta, Running, names, node, resource, soon};
+use crate::handshakes::metrics;
 
 async fn limited(limits: Limits) -> Running {
     let running = Running::start(Config { limits, ..Config::default() }, Security::Insecure).await;
@@ -176,10 +177,8 @@ async fn a_client_that_says_nothing() {
     assert_eq!(stream.end().await.code(), Code::DeadlineExceeded);
 }
 
-/// Speaks HTTP/2 by hand, so as not to read what it is sent.
-#[tokio::test]
-async fn a_client_that_does_not_read_is_let_go() {
-    let running = limited(Limits { client_timeout: Duration::from_millis(300), ..Limits::default() }).await;
+/// A stream of HTTP/2 by hand: what is sent of a request, and what is read, is up to the test.
+async fn by_hand(running: &Running) -> (h2::client::ResponseFuture, h2::SendStream<Bytes>) {
     let tcp = TcpStream::connect(running.address).await.unwrap();
     let (mut client, connection) = h2::client::handshake(tcp).await.unwrap();
     tokio::spawn(connection);
@@ -187,7 +186,70 @@ async fn a_client_that_does_not_read_is_let_go() {
         .header("content-type", "application/grpc")
         .body(())
         .unwrap();
-    let (response, mut requests) = client.send_request(request, false).unwrap();
+    client.send_request(request, false).unwrap()
+}
+
+/// A first request as it is sent.
+fn first_request(id: &str) -> Bytes {
+    frame(&DeltaDiscoveryRequest {
+        node: Some(node(id, "shared")),
+        type_url: Kind::Listener.type_url().to_owned(),
+        ..Default::default()
+    })
+}
+
+/// Proxies of a busy controller send first requests of megabytes; those of all together may take longer than one may be silent.
+#[tokio::test]
+async fn a_first_request_may_take_its_time_as_long_as_more_of_it_comes() {
+    let client_timeout = Duration::from_secs(1);
+    let running = limited(Limits { client_timeout, ..Limits::default() }).await;
+    let (response, mut requests) = by_hand(&running).await;
+    let mut body = soon("response headers", response).await.unwrap().into_body();
+    let request = first_request("slow");
+    let begun = Instant::now();
+    for piece in request.chunks(request.len().div_ceil(8)) {
+        // The time that passes is what is tested.
+        tokio::time::sleep(client_timeout / 5).await;
+        requests.send_data(Bytes::copy_from_slice(piece), false).unwrap();
+    }
+    assert!(begun.elapsed() > client_timeout);
+    let answer = soon("an answer", body.data()).await.expect("the stream goes on").unwrap();
+    assert!(!answer.is_empty());
+}
+
+#[tokio::test]
+async fn a_first_request_that_never_ends_is_not_waited_for() {
+    let first_request_timeout = Duration::from_millis(1500);
+    let limits = Limits { client_timeout: Duration::from_secs(1), first_request_timeout, ..Limits::default() };
+    let running = limited(limits).await;
+    let (response, mut requests) = by_hand(&running).await;
+    let mut body = soon("response headers", response).await.unwrap().into_body();
+    let begun = Instant::now();
+    let drip = async {
+        for byte in first_request("dripping") {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if requests.send_data(Bytes::copy_from_slice(&[byte]), false).is_err() {
+                break;
+            }
+        }
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        () = drip => unreachable!("it goes on for ever"),
+        ended = soon("the end of the stream", body.trailers()) => ended.unwrap().expect("a status"),
+    };
+    assert!(begun.elapsed() >= first_request_timeout, "{:?}", begun.elapsed());
+    assert_eq!(ended["grpc-status"], "4", "deadline exceeded");
+    let text = metrics(&running);
+    assert!(text.contains("sesame_xds_streams_ended_total{reason=\"stalled\"} 1\n"), "{text}");
+    assert_served(&running).await;
+}
+
+/// Speaks HTTP/2 by hand, so as not to read what it is sent.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go() {
+    let running = limited(Limits { client_timeout: Duration::from_millis(300), ..Limits::default() }).await;
+    let (response, mut requests) = by_hand(&running).await;
     let subscribe = |node, name: &str| DeltaDiscoveryRequest {
         node,
         type_url: Kind::Route.type_url().to_owned(),

@@ -2,7 +2,7 @@
 
 use envoy_api::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tonic::Code;
-use xds::{Fleet, Kind, Resource};
+use xds::{Config, Fleet, Kind, Resource, Security};
 
 use crate::client::{DELTA_ADS, Delta, Running, SOTW_ADS, Sotw, names, node, resource};
 
@@ -67,6 +67,58 @@ async fn a_client_that_has_something_waits() {
 
     running.publish(before(), &[]);
     assert_eq!(names(&old.next().await), ["one", "two"]);
+}
+
+/// Each request that waits is kept, with all that its client has.
+#[tokio::test]
+async fn clients_that_have_something_wait_as_long_as_there_is_room_for_their_requests() {
+    let config = Config { waiting_bytes: 1500, ..Config::default() };
+    let running = Running::start(config, Security::Insecure).await;
+    let held = "x".repeat(1000);
+    let mut one = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    let mut two = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    one.send(returning(Kind::Cluster, &held)).await;
+    two.send(returning(Kind::Cluster, &held)).await;
+    let (end, mut waiting) = tokio::select! {
+        end = one.end() => (end, two),
+        end = two.end() => (end, one),
+    };
+    assert_eq!((end.code(), end.message()), (Code::Unavailable, "nothing is published yet, keep what you have"));
+    // Who has nothing takes no room, whether there is something to start with or not.
+    let mut new = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    new.subscribe(Some(node("new", "shared")), Kind::Cluster, &[]).await;
+    assert!(new.is_silent().await);
+    running.server.restore(&Fleet::Shared, before());
+    assert_eq!(names(&new.next().await), ["one", "two"]);
+    let mut named = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    named.subscribe(Some(node("named", "shared")), Kind::Cluster, &["one", &held]).await;
+    assert_eq!(names(&named.next().await), ["one"]);
+
+    running.publish(before(), &[]);
+    assert_eq!(names(&waiting.next().await), ["one", "two"]);
+    // Nothing waits any more.
+    for _ in 0..2 {
+        let mut late = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+        late.send(returning(Kind::Cluster, &held)).await;
+        assert_eq!(names(&late.next().await), ["one", "two"]);
+    }
+}
+
+#[tokio::test]
+async fn clients_of_one_object_take_no_more_than_a_part_of_that_room() {
+    let running = Running::start(Config { waiting_bytes: 12_000, ..Config::default() }, Security::Insecure).await;
+    let held = "x".repeat(1000);
+    let open = async |fleet: &str| {
+        let client = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+        client.send(DeltaDiscoveryRequest { node: Some(node("old", fleet)), ..returning(Kind::Cluster, &held) }).await;
+        client
+    };
+    let mut first = open("shop/edge").await;
+    assert!(first.is_silent().await, "there is room");
+    assert_eq!(open("shop/edge").await.end().await.code(), Code::Unavailable);
+    for fleet in ["shop/other", "shared", "shared"] {
+        assert!(open(fleet).await.is_silent().await, "{fleet}");
+    }
 }
 
 #[tokio::test]
