@@ -1,10 +1,13 @@
 //! Messages between replicas: JSON, so that replicas of different versions understand as much as they can.
 //!
-//! They carry changes only, in pages ([`crate::page`]); each list is in the order of the changes.
+//! They carry changes only, in pages ([`crate::page`]); each list is in the order of the changes. What a list has that this version
+//! cannot read, such as a type of resource that only the other one knows, is skipped, and the rest is read: the sender gets no answer
+//! to it and goes on without one, as it does without a replica.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use std::{collections::BTreeMap, sync::Arc};
-use xds::{Fleet, FleetAckCounts, Kind, Nack, Name, Quarantined, Target, Version};
+use tracing::debug;
+use xds::{Fleet, FleetAckCounts, Kind, Nack, Name, QuarantineTarget, Quarantined, Version};
 
 /// A version of a resource whose acknowledgements are asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,7 +37,7 @@ impl Question {
 pub(crate) type QuarantineChange = (Fleet, Quarantined, bool);
 
 /// What is withheld, with the error of a proxy.
-type Quarantine = BTreeMap<(Target, u64), Arc<str>>;
+type Quarantine = BTreeMap<(QuarantineTarget, u64), Arc<str>>;
 
 /// Quarantine by fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +104,7 @@ impl Shared {
     }
 }
 
-fn hold(((target, hash), text): (&(Target, u64), &Arc<str>)) -> Quarantined {
+fn hold(((target, hash), text): (&(QuarantineTarget, u64), &Arc<str>)) -> Quarantined {
     Quarantined { target: target.clone(), hash: *hash, text: text.clone() }
 }
 
@@ -126,12 +129,16 @@ pub struct CertificateHolders {
 #[serde(default)]
 pub(crate) struct FollowerMessage {
     /// What it withholds from now on, or no longer withholds.
+    #[serde(deserialize_with = "known")]
     pub quarantine_changes: Vec<QuarantineChange>,
     /// Counts that have changed.
+    #[serde(deserialize_with = "known")]
     pub answers: Vec<(Question, FleetAckCounts)>,
     /// For counts that have changed, one of its proxies that refuses the version, or that none does any more.
+    #[serde(deserialize_with = "known")]
     pub refusals: Vec<(Question, Option<Nack>)>,
     /// Resources that all its proxies of some version of Envoy rejected: do others accept them?
+    #[serde(deserialize_with = "known")]
     pub rejections: Vec<Question>,
     /// The certificates that it and its proxies have, if that has changed.
     pub certificates: Option<Vec<CertificateHolders>>,
@@ -142,13 +149,23 @@ pub(crate) struct FollowerMessage {
 #[serde(default)]
 pub(crate) struct LeaderMessage {
     /// What others withhold from now on, or no longer.
+    #[serde(deserialize_with = "known")]
     pub quarantine_changes: Vec<QuarantineChange>,
     /// Questions that are asked from now on, or no longer.
+    #[serde(deserialize_with = "known")]
     pub asks: Vec<(Question, bool)>,
     /// Whether its rejections stand.
+    #[serde(deserialize_with = "known")]
     pub outcomes: Vec<(Question, bool)>,
     /// Everything that held when the follower connected has been sent.
     pub synced: bool,
+}
+
+/// What this version can read of a list.
+fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(list: D) -> Result<Vec<T>, D::Error> {
+    let elements = Vec::<serde_json::Value>::deserialize(list)?.into_iter().map(serde_json::from_value);
+    let unknown = |error: &serde_json::Error| debug!(%error, "another replica sent what this version does not know");
+    Ok(elements.filter_map(|element| element.inspect_err(unknown).ok()).collect())
 }
 
 #[cfg(test)]
@@ -157,15 +174,17 @@ mod tests {
     use xds::AckCounts;
 
     fn hold(name: &str, hash: u64, text: &str) -> Quarantined {
-        let target = Target { kind: Kind::Route, name: name.into(), host: Some("a.example.com".into()) };
+        let target = QuarantineTarget { kind: Kind::Route, name: name.into(), host: Some("a.example.com".into()) };
         Quarantined { target, hash, text: text.into() }
     }
 
-    #[test]
-    #[allow(clippy::unwrap_used, reason = "a test may panic")]
-    fn what_is_said_is_understood() {
+    fn question() -> Question {
+        Question { fleet: Fleet::Shared, kind: Kind::Cluster, name: "c".into(), version: u64::MAX - 1 }
+    }
+
+    fn of_follower() -> FollowerMessage {
         let quarantine_changes = vec![(Fleet::named("shop", "edge"), hold("http", u64::MAX, "no"), true)];
-        let question = Question { fleet: Fleet::Shared, kind: Kind::Cluster, name: "c".into(), version: u64::MAX - 1 };
+        let question = question();
         let counts = FleetAckCounts::from([("1.40.0".into(), AckCounts { have: 1, ..AckCounts::default() })]);
         let answers = vec![(question.clone(), counts)];
         let refusal = Nack { node: "envoy-7xk".into(), text: "no".into() };
@@ -173,12 +192,59 @@ mod tests {
         let holders = CertificateHolders { count: 2, cas: vec![7], leaf: Some(8), ..CertificateHolders::default() };
         let certificates = Some(vec![holders]);
         let rejections = vec![question];
-        let message = FollowerMessage { quarantine_changes, answers, refusals, rejections, certificates };
+        FollowerMessage { quarantine_changes, answers, refusals, rejections, certificates }
+    }
+
+    fn of_leader() -> LeaderMessage {
+        LeaderMessage {
+            quarantine_changes: vec![(Fleet::Shared, hold("http", 1, "no"), false)],
+            asks: vec![(question(), true), (question(), false)],
+            outcomes: vec![(question(), false)],
+            synced: true,
+        }
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test may panic")]
+    fn what_is_said_is_understood() {
+        let message = of_follower();
         let text = serde_json::to_string(&message).unwrap();
         assert_eq!(serde_json::from_str::<FollowerMessage>(&text).unwrap(), message);
         let newer = text.replacen('{', r#"{"more": [1],"#, 1);
         assert_eq!(serde_json::from_str::<FollowerMessage>(&newer).unwrap(), message, "a newer replica may say more");
         assert_eq!(serde_json::from_str::<LeaderMessage>("{}").unwrap(), LeaderMessage::default());
+        let text = serde_json::to_string(&of_leader()).unwrap();
+        assert_eq!(serde_json::from_str::<LeaderMessage>(&text).unwrap(), of_leader());
+    }
+
+    /// A message with one more element at both ends of each list that has resources: the same of a type that nobody knows.
+    #[allow(clippy::unwrap_used, reason = "a test may panic")]
+    fn of_newer_version(message: &impl Serialize) -> String {
+        let mut message = serde_json::to_value(message).unwrap();
+        let mut lists = 0;
+        for list in message.as_object_mut().unwrap().values_mut().filter_map(serde_json::Value::as_array_mut) {
+            let mut element = list[0].to_string();
+            for kind in Kind::ALL {
+                element = element.replace(&format!("\"kind\":\"{}\"", kind.label()), "\"kind\":\"newer\"");
+            }
+            if element.contains("newer") {
+                lists += 1;
+                list.insert(0, serde_json::from_str(&element).unwrap());
+                list.push(serde_json::from_str(&element).unwrap());
+            }
+        }
+        assert!(lists >= 3, "{message}");
+        message.to_string()
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test may panic")]
+    fn what_another_version_alone_knows_is_skipped_and_the_rest_is_understood() {
+        let text = of_newer_version(&of_follower());
+        assert_eq!(serde_json::from_str::<FollowerMessage>(&text).unwrap(), of_follower());
+        let text = of_newer_version(&of_leader());
+        assert_eq!(serde_json::from_str::<LeaderMessage>(&text).unwrap(), of_leader());
+        assert!(serde_json::from_str::<LeaderMessage>(r#"{"asks": 1}"#).is_err());
     }
 
     #[test]

@@ -20,8 +20,8 @@ use testbed::{
 };
 use tokio::net::TcpListener;
 use xds::{
-    AckCounts, Batch, Changes, Fleet, Kind, Outcome, PeerError, Quarantined, Resource, Security, Server, Target, Tls,
-    TlsFiles, Version,
+    AckCounts, Batch, Changes, Fleet, Kind, Outcome, PeerError, QuarantineTarget, Quarantined, Resource, Security,
+    Server, Tls, TlsFiles, Version,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -113,7 +113,7 @@ async fn counts(ack_reports: &mut AckReports, version: &Version, what: &str, wan
 }
 
 fn hold(name: &str) -> Quarantined {
-    Quarantined { target: Target::resource(Kind::Route, name.into()), hash: 7, text: "no".into() }
+    Quarantined { target: QuarantineTarget::resource(Kind::Route, name.into()), hash: 7, text: "no".into() }
 }
 
 fn version(body: &str) -> Version {
