@@ -22,7 +22,7 @@ use crate::erased::{AnyTable, Later, Mode, Offloads, Step, TablePositions, aroun
 use crate::node::ROWS;
 use crate::offload::{Finished, Job, Lent, Offload, Replaced};
 use crate::oracle::{self, Divergence};
-use crate::panicked::Held;
+use crate::panicked::PanickedRow;
 use crate::reads::{Read, Reader, Reads};
 use crate::store::Store;
 use crate::table::{Index, Input, Table};
@@ -348,7 +348,7 @@ impl Engine {
     }
 
     /// The rows whose last computation panicked, table by table, in key order.
-    pub fn held(&self) -> Vec<Held> {
+    pub fn held(&self) -> Vec<PanickedRow> {
         self.tables.iter().flat_map(|table| table.held()).collect()
     }
 

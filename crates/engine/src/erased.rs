@@ -13,7 +13,7 @@ use crate::counters::TableCounters;
 use crate::node::Node;
 use crate::offload::{Job, Lent, Replaced};
 use crate::oracle::Divergence;
-use crate::panicked::Held;
+use crate::panicked::PanickedRow;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -67,7 +67,7 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     fn load(&mut self, from: &dyn AnyTable, later: &mut Later<'_>);
     fn compare(&self, fresh: &dyn AnyTable) -> Result<(), Divergence>;
     fn counters(&self) -> TableCounters;
-    fn held(&self) -> Vec<Held>;
+    fn held(&self) -> Vec<PanickedRow>;
 }
 
 /// How a step works.

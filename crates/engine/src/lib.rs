@@ -173,7 +173,7 @@ pub use counters::{Batch, TableCounters};
 pub use engine::{Engine, Offloading, Progress};
 pub use offload::{Finished, Job, Replaced};
 pub use oracle::Divergence;
-pub use panicked::Held;
+pub use panicked::PanickedRow;
 pub use pipeline::{Declared, Pipeline};
 pub use reads::{Read, Reads};
 pub use table::{Derived, Index, Input, Key, PartIndex, Table};

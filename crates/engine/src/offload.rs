@@ -149,23 +149,25 @@ impl<T: Table> Fetched for FetchedRow<T> {
     }
 }
 
-/// Whether a row is held, and whether it is there at all.
-pub(crate) struct FetchedHold<T: Table> {
+/// What the panic of a row's last computation said, if it panicked, and whether the row exists.
+pub(crate) struct FetchedPanickedRow<T: Table> {
     key: T::Key,
     is_there: bool,
     pub(crate) held: Option<String>,
 }
 
-impl<T: Table> Fetched for FetchedHold<T> {
+impl<T: Table> Fetched for FetchedPanickedRow<T> {
     fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool) {
         let (at, _) = positions[&TypeId::of::<T>()];
         let store = store::<T>(&*tables[usize::from(at)]);
-        let same = store.get(&self.key).is_some() == self.is_there && hold_of(store, &self.key) == self.held.as_deref();
+        let same = store.get(&self.key).is_some() == self.is_there
+            && panicked_row_of(store, &self.key) == self.held.as_deref();
         (row_node::<T>(at, store, &self.key, HOLD), same)
     }
 }
 
-fn hold_of<'s, T: Table>(store: &'s Store<T>, key: &T::Key) -> Option<&'s str> {
+/// What the panic of the row's last computation said.
+fn panicked_row_of<'s, T: Table>(store: &'s Store<T>, key: &T::Key) -> Option<&'s str> {
     store.panicked.get(&store.rows.find(key)?)?.message()
 }
 
@@ -265,11 +267,11 @@ impl<'a> Borrowed<'a> {
         })
     }
 
-    pub(crate) fn hold<T: Table>(&mut self, at: u16, key: &T::Key) -> &'a FetchedHold<T> {
-        self.once::<FetchedHold<T>, _, _>(key, |tables| {
+    pub(crate) fn panicked_row<T: Table>(&mut self, at: u16, key: &T::Key) -> &'a FetchedPanickedRow<T> {
+        self.once::<FetchedPanickedRow<T>, _, _>(key, |tables| {
             let store = store::<T>(&*tables[usize::from(at)]);
-            let (is_there, held) = (store.get(key).is_some(), hold_of(store, key).map(str::to_owned));
-            FetchedHold { key: key.clone(), is_there, held }
+            let (is_there, held) = (store.get(key).is_some(), panicked_row_of(store, key).map(str::to_owned));
+            FetchedPanickedRow { key: key.clone(), is_there, held }
         })
     }
 

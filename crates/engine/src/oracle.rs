@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::erased::{AnyTable, Tables};
-use crate::panicked::PanickedRow;
+use crate::panicked::StaleRow;
 use crate::store::Store;
 use crate::table::Table;
 
@@ -57,8 +57,8 @@ pub(crate) fn compare<T: Table>(kept: &Store<T>, fresh: &Store<T>) -> Result<(),
         }
     }
     let names = |store: &Store<T>| {
-        let rows = store.panicked_rows().into_iter();
-        let name = |(key, hold): (&T::Key, &PanickedRow<T::Value>)| {
+        let rows = store.stale_rows().into_iter();
+        let name = |(key, hold): (&T::Key, &StaleRow<T::Value>)| {
             (format!("{key:?}"), hold.message().is_none(), hold.good.is_some())
         };
         rows.map(name).collect::<Vec<_>>()

@@ -1,13 +1,13 @@
-//! A row that holds on to its last good value, and why: its computation panicked, or depends on what is not known yet.
+//! A row that keeps its last good value, and why: its computation panicked, or depends on what is not known yet.
 //!
-//! A held value depends on history, not on inputs alone, so it would break the law that a build from nothing gives the
+//! A kept value depends on history, not on inputs alone, so it would break the law that a build from nothing gives the
 //! same tables. It is therefore kept apart and treated as one more input: [`Engine::fresh`](crate::Engine::fresh) hands
 //! the last good values over, and a computation that panics or is pending there too finds them.
 
 use std::any::Any;
 use std::sync::Arc;
 
-/// Why a row is held.
+/// Why a row keeps its last good value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// Its computation panicked and said this.
@@ -16,8 +16,8 @@ pub(crate) enum Cause {
     Pending,
 }
 
-/// A row that is held.
-pub(crate) struct PanickedRow<V> {
+/// A row that keeps its last good value.
+pub(crate) struct StaleRow<V> {
     pub(crate) cause: Cause,
     /// The last value that a computation gave, if there was one.
     pub(crate) good: Option<Arc<V>>,
@@ -26,7 +26,7 @@ pub(crate) struct PanickedRow<V> {
 /// A row whose last computation panicked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Held {
+pub struct PanickedRow {
     /// The table's name.
     pub table: &'static str,
     /// The row's key, as `Debug` prints it.
@@ -37,7 +37,7 @@ pub struct Held {
     pub last_good: bool,
 }
 
-impl<V> PanickedRow<V> {
+impl<V> StaleRow<V> {
     /// What the panic said, if that is the cause.
     pub(crate) fn message(&self) -> Option<&str> {
         match &self.cause {

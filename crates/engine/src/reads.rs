@@ -131,7 +131,7 @@ impl<'a> Reads<'a> {
                 let (slot, _) = self.row::<T>(tables, at, key, HOLD)?;
                 store::<T>(&*tables[usize::from(at)]).panicked.get(&slot)?.message()
             }
-            Source::Lent(borrowed, _) => borrowed.hold::<T>(at, key).held.as_deref(),
+            Source::Lent(borrowed, _) => borrowed.panicked_row::<T>(at, key).held.as_deref(),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::index::{Difference, Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
 use crate::offload::{Job, Lent, Offload, Replaced};
 use crate::oracle::Divergence;
-use crate::panicked::{Cause, Held, PanickedRow};
+use crate::panicked::{Cause, PanickedRow, StaleRow};
 use crate::slots::Slots;
 use crate::table::{Derived, Index, Table};
 use compute::Rule;
@@ -99,7 +99,7 @@ pub(crate) struct Store<T: Table> {
     queued: VecDeque<(u64, u32)>,
     /// Rows that lost their last claim.
     leaving: BTreeSet<u32>,
-    pub(crate) panicked: HashMap<u32, PanickedRow<T::Value>>,
+    pub(crate) panicked: HashMap<u32, StaleRow<T::Value>>,
     /// Last good values handed over by the engine of which this is a fresh copy.
     given: HashMap<T::Key, Arc<T::Value>>,
     /// For an output table: what the outside has not heard yet.
@@ -165,16 +165,16 @@ impl<T: Table> Store<T> {
         self.panicked.get(&slot).is_some_and(|hold| hold.message().is_none())
     }
 
-    /// The rows that are held, in key order.
-    pub(crate) fn panicked_rows(&self) -> Vec<(&T::Key, &PanickedRow<T::Value>)> {
+    /// The rows that keep their last good value, in key order.
+    pub(crate) fn stale_rows(&self) -> Vec<(&T::Key, &StaleRow<T::Value>)> {
         let mut rows: Vec<_> = self.panicked.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
         rows.sort_unstable_by_key(|&(key, _)| key);
         rows
     }
 
     /// Holds a row, or no longer; says whether that is for another cause than before.
-    fn set_hold(&mut self, slot: u32, hold: Option<PanickedRow<T::Value>>) -> bool {
-        let cause = |hold: &PanickedRow<T::Value>| hold.cause.clone();
+    fn set_hold(&mut self, slot: u32, hold: Option<StaleRow<T::Value>>) -> bool {
+        let cause = |hold: &StaleRow<T::Value>| hold.cause.clone();
         let is = hold.as_ref().map(cause);
         let was = match hold {
             Some(hold) => self.panicked.insert(slot, hold),
@@ -435,10 +435,10 @@ impl<T: Table> AnyTable for Store<T> {
         }
     }
 
-    fn held(&self) -> Vec<Held> {
-        let held = self.panicked_rows().into_iter().filter_map(|(key, hold)| {
+    fn held(&self) -> Vec<PanickedRow> {
+        let held = self.stale_rows().into_iter().filter_map(|(key, hold)| {
             let (message, last_good) = (hold.message()?.to_owned(), hold.good.is_some());
-            Some(Held { table: T::NAME, key: format!("{key:?}"), message, last_good })
+            Some(PanickedRow { table: T::NAME, key: format!("{key:?}"), message, last_good })
         });
         held.collect()
     }

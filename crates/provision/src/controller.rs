@@ -38,15 +38,15 @@ const CONCURRENT: usize = 8;
 /// How often the CA of the xDS server is read again.
 const CA_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The fleets that should exist, as the control loop says. Clones are handles of the same.
+/// The fleets that should exist, as reported by the control loop. Clones are handles of the same.
 #[derive(Clone, Debug, Default)]
-pub struct Fleets(Arc<Said>);
+pub struct Fleets(Arc<DesiredFleets>);
 
 #[derive(Debug, Default)]
-struct Said {
+struct DesiredFleets {
     changes: Mutex<Changes>,
     changed: Notify,
-    /// That was said once and for all.
+    /// Whether all fleets that should exist are known.
     is_synced: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl Fleets {
         self.change(|changes| _ = changes.fleets.insert(name.clone(), None));
     }
 
-    /// All fleets that should exist have been said: what belongs to no other may be deleted.
+    /// All fleets that should exist are known: what belongs to no other may be deleted.
     pub fn synced(&self) {
         if !self.0.is_synced.swap(true, Ordering::Relaxed) {
             self.change(|changes| changes.synced = true);
@@ -88,7 +88,7 @@ pub struct Provisioner {
     client: kube::Client,
     settings: Settings,
     leadership: Leadership,
-    said: Fleets,
+    desired: Fleets,
     statuses: mpsc::UnboundedSender<(FleetName, Option<FleetStatus>)>,
 }
 
@@ -96,7 +96,7 @@ pub struct Provisioner {
 pub fn channel(client: kube::Client, settings: Settings, leadership: Leadership) -> (Fleets, Statuses, Provisioner) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let fleets = Fleets::default();
-    let task = Provisioner { client, settings, leadership, said: fleets.clone(), statuses: sender };
+    let task = Provisioner { client, settings, leadership, desired: fleets.clone(), statuses: sender };
     (fleets, receiver, task)
 }
 
@@ -111,7 +111,7 @@ impl Provisioner {
             if !self.leadership.is_leader() {
                 tokio::select! {
                     changed = leader.changed() => if changed.is_err() { return },
-                    () = self.said.0.changed.notified() => self.take(&mut targets),
+                    () = self.desired.0.changed.notified() => self.take(&mut targets),
                 }
                 continue;
             }
@@ -147,7 +147,7 @@ impl Provisioner {
                 }
             };
             tokio::select! {
-                () = self.said.0.changed.notified() => {}
+                () = self.desired.0.changed.notified() => {}
                 Some((kind, namespace, event)) = watches.next() => observe(targets, kind, namespace, event),
                 Some((key, done)) = working.next() => targets.done(&key, done, Instant::now()),
                 _ = ca.tick() => self.read_ca(targets).await,
@@ -158,7 +158,7 @@ impl Provisioner {
     }
 
     fn take(&self, targets: &mut Targets) {
-        let changes = std::mem::take(&mut *self.said.0.changes.lock());
+        let changes = std::mem::take(&mut *self.desired.0.changes.lock());
         for (name, spec) in changes.fleets {
             targets.want(&name, spec);
         }

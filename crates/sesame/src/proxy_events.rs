@@ -37,7 +37,7 @@ fn log_event(event: &Event) {
 
 /// The text is Envoy's own.
 fn log_rejection(rejection: &Rejection) {
-    let (code, client) = (Code::EnvoyRefused, &rejection.client);
+    let (code, client) = (Code::EnvoyRejected, &rejection.client);
     let (peer, origin) = (client.address.map(display), rejection.origin.as_ref().map(display));
     warn!(%code, node = %client.node, fleet = %client.fleet, version = %client.version, peer, origin,
         "{code}: {}: {} {}: {}", code.title(), rejection.kind, rejection.name, rejection.text);

@@ -68,7 +68,7 @@ metrics! {
     counter sesame_xds_refused_connections ["reason"] "xDS connections closed before authentication, by reason";
     gauge sesame_xds_certificate_expiry_timestamp_seconds ["certificate"] "Expiry time of the CA and the certificate of the xDS server, in seconds since the epoch";
     gauge sesame_xds_certificates_refused [] "1 while the certificate files of the xDS server cannot be used and the last valid ones are used instead, else 0";
-    gauge sesame_xds_certificates_behind [] "Replicas and proxies that a rotation of the certificates of xDS connections waits for, as the leader knows it";
+    gauge sesame_xds_certificates_behind [] "Replicas and proxies that a rotation of the certificates of xDS connections waits for, as known to the leader";
     gauge sesame_xds_streams ["service", "variant"] "Open xDS streams";
     counter sesame_xds_streams_ended ["reason"] "xDS streams closed by the server, by reason";
     counter sesame_xds_requests ["type"] "Discovery requests received";

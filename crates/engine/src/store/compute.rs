@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{Differences, Store, is_same};
 use crate::erased::{Later, Mode, Offloads, Step, TablePositions, Tables};
 use crate::node::{Node, ROWS};
-use crate::panicked::{Cause, PanickedRow, message_of};
+use crate::panicked::{Cause, StaleRow, message_of};
 use crate::reads::{Read, Reader, Reads, Record};
 use crate::table::{Derived, Table};
 
@@ -155,7 +155,7 @@ impl<T: Table> Store<T> {
         self.counters.computed += 1;
 
         let (new, hold) = match result {
-            Ok(new) if record.pending => (new, Some(PanickedRow { cause: Cause::Pending, good: self.good(slot) })),
+            Ok(new) if record.pending => (new, Some(StaleRow { cause: Cause::Pending, good: self.good(slot) })),
             Ok(new) => {
                 self.given.remove(self.rows.key(slot));
                 (new, None)
@@ -166,7 +166,7 @@ impl<T: Table> Store<T> {
                 tracing::error!(table = T::NAME, ?key, panic = message, "a computation panicked");
                 let good = self.good(slot);
                 let value = good.clone().or_else(|| self.failed(slot, &message));
-                (value, Some(PanickedRow { cause: Cause::Panic(message), good }))
+                (value, Some(StaleRow { cause: Cause::Panic(message), good }))
             }
         };
         let other_hold = self.set_hold(slot, hold);

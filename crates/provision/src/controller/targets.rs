@@ -72,10 +72,10 @@ pub struct Targets {
     broken: BTreeMap<Watch, Problem>,
     queue: VecDeque<Key>,
     waiting: BTreeSet<(Instant, Key)>,
-    /// What was last said about each fleet.
-    said: BTreeMap<FleetName, FleetStatus>,
-    /// Fleets about which there may be something new to say.
-    unsaid: BTreeSet<FleetName>,
+    /// The status that was last reported for each fleet.
+    last_reported: BTreeMap<FleetName, FleetStatus>,
+    /// Fleets whose status may have changed since it was reported.
+    unreported: BTreeSet<FleetName>,
 }
 
 impl Targets {
@@ -91,8 +91,8 @@ impl Targets {
             broken: BTreeMap::new(),
             queue: VecDeque::new(),
             waiting: BTreeSet::new(),
-            said: BTreeMap::new(),
-            unsaid: BTreeSet::new(),
+            last_reported: BTreeMap::new(),
+            unreported: BTreeSet::new(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Targets {
             self.specs.insert(name.clone(), (spec, key));
             self.render(name);
         }
-        self.unsaid.insert(name.clone());
+        self.unreported.insert(name.clone());
     }
 
     /// All fleets that should exist are known.
@@ -136,7 +136,7 @@ impl Targets {
         self.ca = Some(ca);
         let names: Vec<_> = self.specs.keys().cloned().collect();
         names.iter().for_each(|name| self.render(name));
-        self.unsaid.extend(names);
+        self.unreported.extend(names);
     }
 
     /// A list of objects begins.
@@ -164,7 +164,7 @@ impl Targets {
             }
         }
         self.broken.remove(&watch);
-        self.unsaid.extend(self.specs.keys().cloned());
+        self.unreported.extend(self.specs.keys().cloned());
         if self.listed.insert(watch) {
             self.queue_all();
         }
@@ -192,7 +192,7 @@ impl Targets {
 
     /// The objects of a kind cannot be watched. Says whether that is new.
     pub fn not_watched(&mut self, kind: ObjectKind, namespace: Option<String>, problem: Problem) -> bool {
-        self.unsaid.extend(self.specs.keys().cloned());
+        self.unreported.extend(self.specs.keys().cloned());
         self.broken.insert((kind, namespace), problem).is_none()
     }
 
@@ -262,18 +262,18 @@ impl Targets {
     /// What has changed about fleets since the last time.
     pub fn statuses(&mut self) -> Vec<(FleetName, Option<FleetStatus>)> {
         let mut news = Vec::new();
-        // Until it is known what exists, what was said before holds, by whoever said it.
+        // Until it is known what exists, the status that was reported before stays, whoever reported it.
         if !self.knows_what_exists() && self.broken.is_empty() {
             return news;
         }
-        for name in std::mem::take(&mut self.unsaid) {
+        for name in std::mem::take(&mut self.unreported) {
             let status = self.status(&name);
-            if self.said.get(&name) == status.as_ref() {
+            if self.last_reported.get(&name) == status.as_ref() {
                 continue;
             }
             match &status {
-                Some(status) => _ = self.said.insert(name.clone(), status.clone()),
-                None => _ = self.said.remove(&name),
+                Some(status) => _ = self.last_reported.insert(name.clone(), status.clone()),
+                None => _ = self.last_reported.remove(&name),
             }
             news.push((name, status));
         }
@@ -347,7 +347,7 @@ impl Targets {
     /// Its status may have changed.
     fn note(&mut self, key: &Key) {
         let wanted = self.targets.get(key).and_then(|target| target.wanted.as_ref());
-        self.unsaid.extend(wanted.map(|wanted| wanted.spec.name.clone()));
+        self.unreported.extend(wanted.map(|wanted| wanted.spec.name.clone()));
     }
 
     /// There is nothing to do about a fleet; it is forgotten if nothing is left of it.

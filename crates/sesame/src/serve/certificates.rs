@@ -67,7 +67,7 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "sesame_xds_certificates_behind",
-            "Replicas and proxies that a rotation of the certificates of xDS connections waits for, as the leader knows it",
+            "Replicas and proxies that a rotation of the certificates of xDS connections waits for, as known to the leader",
             self.behind.clone(),
         );
     }
@@ -102,16 +102,16 @@ impl Issuer {
     pub async fn run(self) {
         let mut files = files::Files::new(self.issuing.files());
         self.is_there.send_replace(files.are_usable());
-        let (mut outage, mut said) = (Outage::default(), Said::default());
+        let (mut outage, mut logged) = (Outage::default(), LastLogged::default());
         let mut leader = self.leadership.watch();
         loop {
-            let worked = self.round(&mut files, &mut said).await;
+            let worked = self.round(&mut files, &mut logged).await;
             self.waits_for.send_replace(Some(match (&worked, files.refusal()) {
                 (Err(why), _) => why.clone(),
                 (Ok(()), Some(why)) => {
                     format!("those in the Secret {} cannot be used: {why}", store::name(Role::Server))
                 }
-                (Ok(()), None) if said.is_foreign => {
+                (Ok(()), None) if logged.is_foreign => {
                     "the Secrets are not managed by Sesame, so their issuer has to write them".to_owned()
                 }
                 (Ok(()), None) if self.leadership.is_leader() => {
@@ -142,9 +142,9 @@ impl Issuer {
         }
     }
 
-    async fn round(&self, files: &mut files::Files, said: &mut Said) -> Result<(), String> {
+    async fn round(&self, files: &mut files::Files, logged: &mut LastLogged) -> Result<(), String> {
         if self.leadership.is_leader() {
-            self.lead(said).await?;
+            self.lead(logged).await?;
         } else {
             self.metrics.behind.set(0);
         }
@@ -180,11 +180,11 @@ impl Issuer {
     }
 
     /// Takes the next steps, as far as nobody has to be waited for.
-    async fn lead(&self, said: &mut Said) -> Result<(), String> {
-        if !said.has_cache_key && timeout(self.store.create_cache_key()).await? {
+    async fn lead(&self, logged: &mut LastLogged) -> Result<(), String> {
+        if !logged.has_cache_key && timeout(self.store.create_cache_key()).await? {
             info!("wrote the Secret sesame-cache-key");
         }
-        said.has_cache_key = true;
+        logged.has_cache_key = true;
         for _ in 0..WRITES {
             let stored = timeout(self.store.read()).await?;
             let parties: Vec<Party> = self.replicas.certificates().into_iter().map(party).collect();
@@ -203,7 +203,7 @@ impl Issuer {
                 Step::WriteCa(_, why) => (store::CA, why),
                 Step::WriteLeaf(role, _, why) => (store::name(*role), why),
                 Step::Wait(..) | Step::NotYetValid(_) | Step::Idle | Step::Foreign => {
-                    said.nothing_written(&step, &secrets);
+                    logged.nothing_written(&step, &secrets);
                     return Ok(());
                 }
             };
@@ -229,15 +229,15 @@ impl Issuer {
     }
 }
 
-/// What was said in the log and need not be said again.
+/// What was logged last and need not be logged again.
 #[derive(Default)]
-struct Said {
+struct LastLogged {
     has_cache_key: bool,
     is_foreign: bool,
     last: String,
 }
 
-impl Said {
+impl LastLogged {
     fn once(&mut self, text: String) -> bool {
         let is_new = self.last != text;
         self.last = text;
