@@ -82,12 +82,12 @@ macro_rules! codes {
 codes! {
     1001 CommandLine Error "the command line is invalid" "run the command with --help; it lists every flag with its default";
     1002 FileNotReadable Error "a file cannot be read" "check the path and its permissions";
-    1003 FileNotWritable Error "a file cannot be written" "check that the folder exists and may be written to";
+    1003 FileNotWritable Error "a file cannot be written" "check that the directory exists and is writable";
     1004 ProgramMissing Error "a required program was not found" "install it, or set its path with the environment variable in the message";
     1005 AddressInUse Error "the address is already in use" "stop the process that uses the port, or choose another port with the flag in the message";
-    1006 ConnectionFailed Error "the server cannot be reached" "check the address, and that both sides use TLS or both do not";
+    1006 ConnectionFailed Error "the server cannot be reached" "check the address, and that either both sides use TLS or neither does";
     1007 CertificateFiles Error "the TLS files of the xDS server cannot be used" "generate a valid set with `sesame certgen`";
-    1008 EnvoyStopped Error "Envoy exited" "the last lines of its log are shown; it is restarted after a pause";
+    1008 EnvoyStopped Error "Envoy exited" "the last lines of its log are shown; it is restarted after a backoff";
     1010 OutputExists Error "the output already exists" "remove it, or replace it with --overwrite";
     1011 ApiServerFailed Error "the API server cannot be reached or denied access" "check the kubeconfig, the namespace, and the RBAC rules of the user";
     1012 StreamEnded Error "the xDS server closed the stream" "the message has the reason; the fleet must match the client certificate";
@@ -102,14 +102,14 @@ codes! {
     1029 StateDiverged Error "an incremental table differs from a full rebuild" "report it with the names in the message; a restart rebuilds everything while proxies keep serving";
     1030 ConfigMissing Error "there is no such ContourConfiguration" "create it in the namespace of Sesame, or correct --sesame-config-name";
     1034 ApiServerError Error "the API server answers with an error" "the request is retried, and what was read before stays in effect; if the error persists, check the API server and its log, and for status 429 its flow control (API Priority and Fairness)";
-    1036 DiskCacheRefused Warning "the disk cache is not used" "proxies that start wait for the API server; the cache is rewritten after the first build. To read a cache that was sealed with a previous key, keep that key in the key file";
+    1036 DiskCacheRefused Warning "the disk cache is not used" "starting proxies wait until the API server has been read; the cache is rewritten after the first build. To read a cache that was sealed with a previous key, keep that key in the key file";
     1037 DiskCacheOff Warning "the disk cache is off" "free space in its directory, or mount a key; the write is retried every five minutes. Proxies are served as before";
     1038 StatusContested Warning "another controller keeps changing a status that Sesame writes" "check that Sesame is installed once, or that each installation has an ingress class of its own; the status is written again after an hour";
-    1044 XdsCertificateExpires Warning "a certificate of xDS connections expires within 30 days" "renew it: the log of the leader says what a rotation waits for; without --xds-certificates-dir run `sesame certgen --overwrite`, or check its issuer";
-    1045 XdsCaNotYetValid Warning "the CA of xDS connections is not valid yet by the clock of the leader" "check the clock of the node of the leader: the CA is kept, and nothing is signed until it is valid. If the clock is right, the CA was made while one was ahead: ask for a new one with `kubectl annotate secret sesame-ca projectsesame.io/rotate-ca=now` in the namespace of Sesame";
-    1046 XdsCertificateNotValid Error "the certificate of the xDS server has expired or is not valid yet" "renew it, or check its issuer; xDS is served as soon as the file has a valid one, without a restart, and proxies keep their configuration meanwhile. If its dates are right, check the clock of the node";
-    1060 ControllerNotFound Error "no running controller was found" "check --namespace and --selector, or give the address of its debug pages with --address; `kubectl get pods` shows why a pod is not running";
-    1061 NotAController Error "the server that answered is not a Sesame controller of this version" "check the address: it is that of --debug-http-address and --debug-http-port; use the `sesame` of the version that runs";
+    1044 XdsCertificateExpires Warning "a certificate of xDS connections expires within 30 days" "renew it: the log of the leader says what a rotation is waiting for; without --xds-certificates-dir run `sesame certgen --overwrite`, or check its issuer";
+    1045 XdsCaNotYetValid Warning "the CA of xDS connections is not yet valid according to the leader's clock" "check the clock of the leader's node: the CA is kept, and nothing is signed until it is valid. If the clock is right, the CA was created while a clock was fast: request a new one with `kubectl annotate secret sesame-ca projectsesame.io/rotate-ca=now` in the namespace of Sesame";
+    1046 XdsCertificateNotValid Error "the certificate of the xDS server has expired or is not yet valid" "renew it, or check its issuer; xDS is served as soon as the file has a valid one, without a restart, and proxies keep their configuration meanwhile. If its dates are right, check the clock of the node";
+    1060 ControllerNotFound Error "no running controller was found" "check --namespace and --selector, or set the address of its debug pages with --address; `kubectl get pods` shows why a pod is not running";
+    1061 NotAController Error "the server that answered is not a Sesame controller of this version" "use the address of --debug-http-address and --debug-http-port, and the `sesame` of the controller's version";
 
     2001 NotYaml Error "the file is not valid YAML" "fix the syntax at the position shown; the last valid objects of the file stay in effect";
     2002 NotDecodable Error "the object does not match the schema of its kind" "correct the named field";
@@ -120,12 +120,13 @@ codes! {
     2007 NoName Error "kind, apiVersion or name is missing" "add the missing field";
     2008 PemFileNotReadable Error "a PEM file referenced by a Secret cannot be used" "check the path; it must be below the directory";
     2009 OtherVersion Error "unsupported version of the kind" "change apiVersion to the named version; until then the object has no effect";
-    2010 FolderTwice Note "the directory is reached by two paths" "nothing to do; it is read once";
-    2011 NotWatched Warning "changes of the directory cannot be watched" "raise the inotify watch limit (fs.inotify.max_user_watches on Linux), or restart after changes";
+    2010 DirectoryReadOnce Note "the directory is reached by two paths" "nothing to do; it is read once";
+    2011 NotWatched Warning "changes to the directory cannot be watched" "raise the inotify watch limit (fs.inotify.max_user_watches on Linux), or restart after changes";
     2012 KindMisspelt Error "the API group has no such kind" "correct kind; until then the object has no effect";
-    2013 NothingServed Error "nothing here is for Sesame" "check the path, and apiVersion, kind and class of the objects; at least one of them must be served";
+    2013 NothingServed Error "there is nothing for Sesame to serve" "check the path, and apiVersion, kind and class of the objects; at least one of them must be served";
     2014 OtherClass Warning "the object belongs to a class that Sesame does not serve" "nothing to do if another controller serves the class; else correct it, or name further classes with --ingress-class-name";
-    2015 NameNotValid Error "no object of the kind can have this name or namespace" "use lower-case letters, digits and `-`; an API server refuses the object, too";
+    2015 NameNotValid Error "no object of the kind can have this name or namespace" "use lower-case letters, digits and `-`; an API server rejects the object as well";
+    2016 DurationTooLong Warning "the duration is longer than a year" "a year is used instead; if that is not enough, write `infinity` where the field allows it";
 
     3001 ServiceNotFound Error "the Service does not exist" "create it, or correct the name";
     3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
@@ -150,11 +151,11 @@ codes! {
     3113 SecretPending Error "the Secret has not been read yet" "nothing to do: the last configuration of the object stays in effect until the Secret is read";
     3115 CertificateNotServed Error "Envoy does not support the certificate" "issue it without must-staple, and with digitalSignature among its key usages";
     3120 CrlNotValid Error "the CRLs cannot be used" "crl.pem must contain complete `X509 CRL` blocks, one for each CA, of at most 1 MiB together";
-    3121 CrlExpired Warning "a CRL is expired or not yet valid" "publish a new one; until then every client certificate that its CA signed is refused";
-    3122 CrlExpiresSoon Warning "a CRL expires soon" "publish a new one before that; afterwards every client certificate that its CA signed is refused";
-    3123 CrlMissing Warning "a CA of the bundle has no CRL" "add its CRL, or remove the CA from the bundle; client certificates that it signed are refused";
+    3121 CrlExpired Warning "a CRL is expired or not yet valid" "publish a new one; until then client certificates of its CA are rejected";
+    3122 CrlExpiresSoon Warning "a CRL expires soon" "publish a new one before that; afterwards client certificates of its CA are rejected";
+    3123 CrlMissing Warning "a CA of the bundle has no CRL" "add its CRL, or remove the CA from the bundle; client certificates that it signed are rejected";
     3124 ClientCertificateNotValid Error "the client certificate for TLS backends cannot be used" "ask the operator to fix the Secret of tls.envoy-client-certificate; until then TLS backends are not used";
-    3125 CertificateSelfSigned Note "the Secret does not exist, and a self-signed certificate stands in for it" "create the Secret before the object is applied to a cluster; without it the host has no TLS there";
+    3125 CertificateSelfSigned Note "the Secret does not exist; a self-signed certificate is served in its place" "create the Secret before the object is applied to a cluster; without it the host has no TLS there";
     3201 DelegationMissing Error "the Secret is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
     3202 SecretReserved Error "the Secret belongs to Sesame itself" "use another Secret: the certificates of xDS connections, their CA and the key of the disk cache are for Sesame and its proxies alone";
 
@@ -173,7 +174,7 @@ codes! {
     4013 IngressLimit Error "the Ingress exceeds a limit" "split it; what is within the named limit is served";
     4014 ForeignAnnotation Warning "an annotation of another ingress controller has no effect" "remove it, or use the equivalent annotation or field that Sesame supports";
     4015 ForeignProtection Error "a protection requested by an annotation of another ingress controller is not in effect" "use an equivalent that Sesame supports, such as ipAllowPolicy or rateLimitPolicy of an HTTPProxy, and remove the annotation; with --foreign-protection=refuse such objects answer 503";
-    4016 IngressHostAny Warning "the API server refuses `*` as a host" "leave host out for every host, or write a name after it, such as `*.example.com`";
+    4016 IngressHostAny Warning "the API server rejects `*` as a host" "leave host out for every host, or write a name after it, such as `*.example.com`";
 
     5001 ProxyFqdn Error "virtualhost.fqdn is missing or not a valid host name" "write a lower-case DNS name, or one with `*.` in front";
     5002 ProxyDuplicateFqdn Error "another root HTTPProxy has the same fqdn" "choose another fqdn, or include this HTTPProxy from the other; the root that the message names is served";
@@ -185,10 +186,10 @@ codes! {
     5009 ProxyNotDynamic Warning "an unknown dynamic value is used as literal text" "use one of the allowed values, or double the `%` for literal text";
     5010 ProxyTlsConfig Error "the TLS settings are contradictory" "set exactly one of secretName and passthrough, and a minimum version that is not above the maximum";
     5011 ProxyCors Error "corsPolicy is invalid" "correct the named field; an origin is `*`, scheme://host or a regular expression";
-    5012 ProxyClientsBoth Error "ipAllowPolicy and ipDenyPolicy are both set" "use one of the two";
-    5013 ProxyClients Error "an IP policy is invalid" "use source Peer or Remote, and an address or CIDR range";
-    5014 ProxyClientsRange Error "an IP policy contains an invalid address or CIDR range" "use an address, or a range such as 10.0.0.0/8";
-    5015 ProxyHostLimit Error "rateLimitPolicy of the virtual host is invalid" "use at least 1 request, a unit of second, minute or hour, and exactly one value in each descriptor entry; the host answers 503 until then";
+    5012 ProxyIpPolicyBoth Error "ipAllowPolicy and ipDenyPolicy are both set" "use one of the two";
+    5013 ProxyIpPolicy Error "an IP policy is invalid" "use source Peer or Remote, and an address or CIDR range";
+    5014 ProxyIpPolicyRange Error "an IP policy contains an invalid address or CIDR range" "use an address, or a range such as 10.0.0.0/8";
+    5015 ProxyHostRateLimit Error "rateLimitPolicy of the virtual host is invalid" "use at least 1 request, a unit of second, minute or hour, and exactly one value in each descriptor entry; the host answers 503 until then";
     5016 ProxyTlsIncompatible Error "two TLS settings are incompatible" "remove one of the two";
     5017 ProxyFallbackMissing Error "enableFallbackCertificate is set, but no fallback certificate is configured" "ask the operator to configure one, or remove the field; clients that send SNI are served";
     5018 ProxyFallbackNotDelegated Error "the fallback certificate is not delegated to this namespace" "the owner of the Secret creates a TLSCertificateDelegation that names the Secret and this namespace";
@@ -212,8 +213,8 @@ codes! {
     5040 ProxyPrefixMissing Error "pathRewritePolicy requires a prefix condition" "use a prefix condition, or remove pathRewritePolicy";
     5041 ProxyPrefixDuplicate Error "a prefix is replaced more than once" "remove one of the two entries";
     5042 ProxyPrefixAmbiguous Error "two entries replace any prefix" "give one of them a prefix";
-    5043 ProxyPrefixReplacement Error "the replacement is not a valid path" "use a path that begins with `/`";
-    5044 ProxyLimit Error "rateLimitPolicy is invalid" "use at least 1 request, a unit of second, minute or hour, and exactly one value in each descriptor entry; the route answers 503 until then";
+    5043 ProxyPrefixReplacement Error "the replacement of a prefix is invalid" "use a path of at most 4096 bytes without control characters; the route answers 503 until then";
+    5044 ProxyRateLimit Error "rateLimitPolicy is invalid" "use at least 1 request, a unit of second, minute or hour, and exactly one value in each descriptor entry; the route answers 503 until then";
     5045 ProxyHealthCheck Error "healthCheckPolicy is invalid" "use a path that begins with `/`, whole seconds, and ranges of statuses whose start is below their end; the route answers 503 until then";
     5046 ProxyInternalRedirect Error "internalRedirectPolicy is invalid" "use the statuses 301, 302, 303, 307 and 308, and a number of redirects from 0; the route answers 503 until then";
     5047 ProxyCookies Error "cookieRewritePolicies is invalid" "name each cookie once, with at least one valid attribute";
@@ -235,7 +236,7 @@ codes! {
     5065 ProxyTcpIncludeCycle Error "the includes of tcpproxy form a cycle" "remove the include that closes the cycle";
     5070 ProxyChildEmpty Warning "an included HTTPProxy is empty" "add routes or includes to it, or remove the include";
     5071 ProxyTcpChildEmpty Warning "an HTTPProxy included by tcpproxy has no tcpproxy" "add tcpproxy to it, or include another; connections are closed until then";
-    5080 ProxyUnfoldLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
+    5080 ProxyExpansionLimit Error "the root HTTPProxy and its includes exceed a limit" "split the root, or include less; what is within the named limit is served, the rest answers 503";
     5100 ProxyClientValidation Error "clientValidation is invalid" "name a Secret with ca.crt and, with crlSecret, one with crl.pem; the host is not served until then";
     5101 ProxyClientInsecure Error "permitInsecure cannot be used where a client certificate is required" "remove permitInsecure, or set optionalClientCertificate; the route answers 503 over plaintext until then";
     5120 ExtensionTimeout Error "timeoutPolicy of the ExtensionService is invalid" "write durations such as `250ms`, or `infinity`";
@@ -249,11 +250,11 @@ codes! {
     5128 ProxyAuthNotPermitted Error "authorization requires a host that terminates TLS" "set tls.secretName, or remove authorization.extensionRef";
     5129 ProxyAuthVersion Error "the version of the ExtensionService is not supported" "use projectcontour.io/v1alpha1 or projectsesame.io/v1alpha1, or leave apiVersion out";
     5130 ProxyAuthTimeout Error "responseTimeout of the authorization server is invalid" "write a duration such as `250ms`";
-    5131 ProxyAuthContextForHttp Error "an HTTP authorization server gets no context" "remove context, or use serviceType grpc";
+    5131 ProxyAuthContextForHttp Error "an HTTP authorization server cannot receive a context" "remove context, or use serviceType grpc";
     5132 ProxyAuthContext Error "the context of the authorization policy is too large" "shorten it";
     5133 ProxyAuthHeader Error "a pattern of header names is invalid" "set exactly one of exact, prefix, suffix and contains, to the characters of a header name";
     5134 ProxyAuthSettings Error "the settings of the authorization server are invalid" "correct the named field";
-    5140 ProxyJwtNotPermitted Error "jwtProviders requires a host that terminates TLS" "set tls.secretName, or remove jwtProviders";
+    5140 ProxyJwtNotPermitted Error "jwtProviders requires a host that terminates TLS and reads requests" "set tls.secretName and remove tcpproxy, or remove jwtProviders";
     5141 ProxyJwtDuplicate Error "two JWT providers have the same name" "give each provider a name of its own";
     5142 ProxyJwtDefaults Error "more than one JWT provider is the default" "set default for one of them";
     5143 ProxyJwksConflict Error "a JWT provider has both remoteJWKS and localJWKS" "use one of the two";
@@ -267,18 +268,18 @@ codes! {
     5151 ProxyJwksCache Error "cacheDuration of a JSON Web Key Set is invalid" "write a duration such as `5m`";
     5152 ProxyJwksPort Error "the uri of a JSON Web Key Set has an invalid port" "use a number from 1 to 65535";
     5153 ProxyJwksFamily Error "dnsLookupFamily of a JSON Web Key Set is unknown" "use auto, v4, v6 or all";
-    5154 ProxyJwtPolicy Error "jwtVerificationPolicy is invalid" "set one of require and disabled";
+    5154 ProxyJwtPolicy Error "jwtVerificationPolicy is invalid" "set require or disabled, not both";
     5155 ProxyJwtUndefined Error "the route requires a JWT provider that the virtual host does not define" "define it in virtualhost.jwtProviders of the root, or correct the name";
-    5156 ProxyJwtLimit Error "the JWT providers exceed a limit" "use fewer providers or audiences, or shorter texts";
+    5156 ProxyJwtLimit Error "the JWT providers exceed a limit" "use fewer providers or audiences, or shorter values";
     5157 ProxyJwksNotFetched Error "the JSON Web Key Set of a JWT provider cannot be fetched" "the message says why; it is retried, and no token of the provider is accepted until then";
     5158 ProxyJwksStale Warning "the JSON Web Key Set of a JWT provider cannot be fetched again" "the message says why; it is retried, and the last keys are used until then";
     5159 ProxyJwksPending Warning "the JSON Web Key Set of a JWT provider has not been fetched yet" "nothing to do; no token of the provider is accepted until then";
-    5160 DelegationTargets Warning "the delegation permits less than it seems to" "name the namespaces that may use the Secret, or `*` alone for all of them";
+    5160 DelegationTargets Warning "the targetNamespaces of the delegation permit fewer namespaces than they seem to" "name the namespaces that may use the Secret, or `*` alone for all of them";
     5180 RateLimitNoService Warning "global rate limits have no effect" "ask the operator to configure rateLimitService, or use a local rate limit";
     5181 RateLimitServiceUnusable Warning "the rate limit service cannot be used" "ask the operator to correct its ExtensionService; until then requests are answered 500, or let through if failOpen is set";
     5182 ExtensionNotPermitted Error "the ExtensionService of another namespace may not be used" "the owner of its namespace creates a ReferenceGrant from HTTPProxy to ExtensionService, or the operator sets enableCrossNamespaceExtensionServices; requests that need it are denied until then, unless failOpen is set";
-    5183 ClientCaExpired Warning "a CA of client certificates is expired or not yet valid" "renew it, or remove it from the bundle; client certificates that it signed are refused";
-    5184 ClientCaExpiresSoon Warning "a CA of client certificates expires soon" "add its successor to the bundle, and renew the client certificates that it signed; afterwards they are refused";
+    5183 ClientCaExpired Warning "a CA of client certificates is expired or not yet valid" "renew it, or remove it from the bundle; client certificates that it signed are rejected";
+    5184 ClientCaExpiresSoon Warning "a CA of client certificates expires soon" "add its successor to the bundle, and renew the client certificates that it signed; afterwards they are rejected";
     5190 TracingUnusable Warning "spans are not sent" "correct the ExtensionService that tracing names; requests are served without spans until then";
     5191 SamplingRounded Warning "the percentage is rounded" "use a whole percentage; randomSampling has steps of 0.01";
 
@@ -310,9 +311,9 @@ codes! {
     6027 GatewayTlsPolicy Error "the BackendTLSPolicy is not valid" "correct the named field; the backends that it is for are not used until then";
     6028 GatewayTlsPolicyConflict Error "another BackendTLSPolicy is in effect for the Service" "remove one of the two, or name different ports with sectionName";
     6033 GatewayTlsPolicyTarget Error "a target of the BackendTLSPolicy does not exist" "name a Service of the namespace, and a port of it by its name; ports of the Service that no other policy is for are not used until then";
-    6901 FleetForbidden Error "the API server denies Sesame a right that the proxies of the Gateway need" "grant the rights that `sesame rbac` prints in the namespace of the Gateway; the request is retried";
+    6901 FleetForbidden Error "the API server denies Sesame a permission that the proxies of the Gateway need" "grant the permissions that `sesame rbac` prints in the namespace of the Gateway; the request is retried";
     6902 FleetQuota Error "a quota of the namespace does not allow the proxies of the Gateway" "raise the quota, or remove something else; the request is retried";
-    6903 FleetNameTaken Error "an object that the proxies of the Gateway need exists and belongs to somebody else" "delete or rename the named object; Sesame never takes over what it has not created";
+    6903 FleetNameTaken Error "a name that the proxies of the Gateway need is used by an object that Sesame does not manage" "delete or rename the named object; Sesame never takes over objects that it did not create";
     6904 FleetRejected Error "the API server rejects an object of the proxies of the Gateway" "the message has the reason; check spec.infrastructure of the Gateway and the admission policies of the namespace";
     6905 FleetFailed Error "the proxies of the Gateway cannot be created or changed at the moment" "nothing to do if the error does not persist: the request is retried, and existing proxies keep serving";
 
@@ -326,7 +327,7 @@ codes! {
     7008 StreamConflict Error "another object has the same TCP or UDP listener" "use another listener; the object that comes first, by age and then by namespace and name, is served";
     7009 HostOfOtherListener Error "the host belongs to another listener of the port" "attach to the listener in the message, or ask its owner for another hostname; requests for the host do not reach this object";
     7010 VerdictsOmitted Warning "the object has more problems than are listed" "fix those listed; the others are reported then";
-    7011 StreamClients Error "a UDP listener cannot be limited to some clients" "remove the limit, or use a network policy; datagrams are dropped until then";
+    7011 UdpIpFilter Error "a UDP listener cannot filter clients by address" "remove the IP filter, or use a NetworkPolicy; datagrams are dropped until then";
     7012 FallbackNotUsed Warning "another object has TLS for every name, so the fallback certificate is not used" "remove one of the two; clients that send the name of the host are served";
     7013 WiderRoutesTooMany Error "wider hosts of the listener have more than 100 routes, so requests for the host that its own routes do not match answer 503" "reduce the routes of the wider host to 100, or add a route for every path to the narrower one";
     7014 SharedRoutesUnused Error "no host selects the routes of the object" "give the object the host name or the labels that a host selects, or create the host; nothing of the object is served until then";
@@ -334,22 +335,22 @@ codes! {
     7022 RouteSharedAcrossNamespaces Warning "a route of another namespace gets a share or copies of the requests" "agree with the owner of the object that the message names, or change the match, the weight or the shadow";
     7023 Http3Tls Warning "the host has TLS settings that proxies cannot enforce over HTTP/3" "nothing to do if clients may use TCP, where the host is served without advertising HTTP/3; otherwise remove the setting in the message";
 
-    8001 EnvoyRefused Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
+    8001 EnvoyRejected Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
     8004 ResourceTooLarge Error "the configuration generated from the object is too large for Envoy" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep its last version, or answer 503 if they have none";
     8010 RouteNotServed Error "the route is not served" "look at the status of the object that the access log names in `route`; it says what is wrong";
     8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
     8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
-    8013 Misdirected Error "the connection was made for another host" "nothing to do: the client repeats the request on a connection of its own; a client that does not must send the server name of the host it asks for";
+    8013 Misdirected Error "the connection was made for another host" "nothing to do: clients repeat the request on a new connection after status 421; a client that does not must send the requested host as SNI";
     8014 HttpVersion Error "the listener does not accept HTTP/1.0" "use a client that speaks HTTP/1.1 or later, or accept HTTP/1.0 with `enable_http10: true` in the Module";
     8024 Redirected Note "the route redirects the request" "nothing to do: the client follows `location`; the access log names the object and field in `route`";
 
     9001 EmissaryNoEffect Warning "the object has no effect" "remove it; nothing depends on it";
-    9002 EmissaryDeadKey Warning "a key of the Module has no effect" "remove it, or use what the message names in its place";
-    9003 EmissaryOlderHolds Warning "another object of the same kind is in effect" "remove one of the two; only one of them can be in effect";
+    9002 ModuleKeyIgnored Warning "a key of the Module has no effect" "remove it, or use what the message names in its place";
+    9003 EmissaryOlderObjectInEffect Warning "another object of the same kind is in effect" "remove one of the two; only one of them can be in effect";
     9004 ModuleValue Error "a value of the Module is not valid" "correct the key in the message; the default is in effect until then, and Mappings answer 503 if the key protects them";
     9010 EmissaryAnnotation Error "the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; its other objects are read";
-    9011 EmissaryAnnotationKind Error "an object in the annotation getambassador.io/config is of no kind that is read" "use a kind of getambassador.io/v3alpha1, v2 or v1";
+    9011 EmissaryAnnotationKind Error "an object in the annotation getambassador.io/config is of an unknown kind" "use a kind of getambassador.io/v3alpha1, v2 or v1";
     9012 EmissaryAnnotationValue Error "a field of an object in the annotation getambassador.io/config cannot be read" "correct the line of the annotation that the message names; the field is not in effect until then";
     9013 EmissaryAnnotationField Warning "an object in the annotation getambassador.io/config has a field that its kind does not have" "correct the spelling, or remove it";
     9014 EmissaryAnnotationNamespace Error "an object in the annotation getambassador.io/config is for another namespace" "remove `namespace`, or put the annotation on an object of that namespace; --emissary-cross-namespace allows it";
@@ -357,8 +358,8 @@ codes! {
     9016 EmissaryDuplicate Error "an object of the same kind, namespace and name is defined elsewhere" "rename one of the two; the one that the message names is in effect";
     9100 EmissaryField Error "a field of an object of Emissary cannot be read" "write a value of the type in the message; what depends on the field answers 503 until then";
     9101 EmissaryNotServed Error "a field or kind of Emissary is not served yet" "remove it if the rest is to be served without it; docs/emissary.md lists what is served";
-    9102 EmissaryIgnored Warning "the field has no effect" "remove it, or write what the message says";
-    9103 EmissaryHostname Error "the host name is not one that is served" "write a DNS name, one with a single `*` at its beginning or end, or `*`; a port may follow";
+    9102 EmissaryIgnored Warning "the field has no effect" "remove it, or use what the message suggests";
+    9103 EmissaryHostname Error "the host name cannot be served" "write a DNS name, one with a single `*` at its beginning or end, or `*`; a port may follow";
     9104 EmissaryTls Error "settings of TLS are not valid" "correct the field in the message; whatever uses the settings is not served until then";
     9110 EmissaryListener Error "the Listener is not valid" "correct the field in the message; nothing is served on its port until then";
     9111 EmissaryListenerSettings Warning "the Listener is on the port of a shared listener whose settings differ" "change the settings of Sesame, or give the Listener a port of its own";
@@ -367,7 +368,7 @@ codes! {
     9121 EmissaryHostUnbound Error "no Listener binds the Host" "create a Listener whose hostBinding includes the namespace and labels of the Host";
     9122 EmissaryHostTls Error "TLS of the Host is not valid" "correct the field in the message; connections for the Host are closed until then";
     9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager or another issuer write the Secret of tlsSecret";
-    9124 EmissaryHostGivesWay Warning "a TCPMapping takes the connections of the Host" "remove one of the two if this is not intended; the Host is served on other Listeners";
+    9124 EmissaryHostOverridden Warning "a TCPMapping takes the connections of the Host" "remove one of the two if this is not intended; the Host is still served on its other Listeners";
     9130 MappingMatch Error "the match of the Mapping is not valid" "correct the field in the message";
     9131 MappingService Error "the service of the Mapping is not valid" "write [http://|https://]name[.namespace][:port] of a Service, an IP address or a DNS name outside of the cluster";
     9132 MappingResolver Error "the resolver of the Mapping cannot be used" "name a resolver that exists in the namespace of the Mapping or of Sesame; the endpoint resolver is required for load_balancer";
@@ -378,14 +379,14 @@ codes! {
     9137 MappingUpstreamTls Error "TLS to the service of the Mapping is not valid" "name a TLSContext that exists in the namespace of the Mapping or of Sesame and whose Secrets the Mapping may use; requests of the Mapping answer 503 until then";
     9142 EmissaryOldTls Warning "TLS versions below 1.2 are accepted" "set min_tls_version to v1.2 or v1.3, or remove it: TLS 1.0 and 1.1 are deprecated";
     9200 AuthServiceInvalid Error "the AuthService is not valid" "correct the field in the message; requests of Mappings without bypass_auth answer 503 until then";
-    9201 AuthServiceMismatch Error "the AuthService differs from the one in effect in more than its service" "give both the same values in all fields but auth_service; it is not used until then";
-    9202 MappingClosed Error "the AuthService of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
-    9210 RateLimitServiceInvalid Error "the RateLimitService is not valid" "correct the field in the message; requests are not limited until then, or refused where failure_mode_deny says so";
+    9201 AuthServiceMismatch Error "the AuthService differs from the one in effect in more than its service" "give both the same values in all fields except auth_service; this AuthService is not used until then";
+    9202 MappingAuthServiceUnavailable Error "the AuthService of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
+    9210 RateLimitServiceInvalid Error "the RateLimitService is not valid" "correct the field in the message; requests are not limited until then, or are rejected if failure_mode_deny is true";
     9211 MappingLabels Error "the labels of the Mapping are not valid" "correct the label in the message; requests of the Mapping answer 503 until then";
     9212 TracingServiceInvalid Error "the TracingService is not valid" "correct the field in the message; until then requests are not traced, or are traced without the tag that the message names";
     9213 LogServiceInvalid Error "the LogService is not valid" "correct the field in the message; until then no log is sent to its service, or one without the header that the message names";
     9220 TcpMappingInvalid Error "the TCPMapping is not valid" "correct the field in the message; its connections are closed until then";
-    9221 TcpMappingConflict Error "the TCPMapping cannot have its port, host or share" "give it another port or host, or remove what the message names";
+    9221 TcpMappingConflict Error "the port, host or weight of the TCPMapping cannot be used" "give it another port or host, or remove what the message names";
     9222 TcpMappingTls Error "connections of the TCPMapping cannot be decrypted" "create a Host or a TLSContext for its host, with a certificate, in its namespace or in that of Sesame; connections are closed until then";
 }
 

@@ -59,6 +59,20 @@ fn the_files_are_what_the_description_says() {
     run(true).unwrap();
 }
 
+/// `kubectl apply` without `--server-side` keeps a copy of each object in an annotation, which may have 262,144 bytes with all others.
+#[test]
+fn every_crd_is_small_enough_for_client_side_apply() {
+    let files: Vec<_> = std::fs::read_dir(deploy("crds")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for crd in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+            let bytes = text.len().max(crd.to_string().len());
+            assert!(bytes < 250_000, "{} has {bytes} bytes", file.display());
+        }
+    }
+}
+
 #[test]
 fn helm_renders_the_yaml() {
     for (file, _, over) in forms() {

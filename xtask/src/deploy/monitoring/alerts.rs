@@ -44,7 +44,7 @@ alerts! {
             "sesame_ready == 0"
             "Controller {{ $labels.pod }} is not ready"
             "It serves no proxies. `sesame status` says what it waits for: objects that cannot be listed, a watch that stalls, a certificate of the xDS server that has expired, a first build that is too large to be sent.";
-        SesameApiServerAway warning "5m"
+        SesameApiServerUnreachable warning "5m"
             "sesame_apiserver_connected == 0"
             "Controller {{ $labels.pod }} cannot reach the API server"
             "Proxies keep their configuration, and nothing changes until the API server answers.";
@@ -56,9 +56,9 @@ alerts! {
             "sum by (namespace) (sesame_leader) > 1"
             "{{ $value }} controllers act as the leader"
             "They write the same status in turn. Check that all replicas use the same Lease (--leader-election-resource-name), and none --disable-leader-election.";
-        SesameConfigurationRefused warning "5m"
+        SesameConfigurationRejected warning "5m"
             "sesame_configuration_valid == 0"
-            "Controller {{ $labels.pod }} refuses its configuration"
+            "Controller {{ $labels.pod }} rejects its configuration"
             "The previous configuration stays in effect. The log names the key that is wrong (SES1027).";
         SesameBuildSlow warning "10m"
             "histogram_quantile(0.99, sum by (namespace, le) (rate(sesame_build_seconds_bucket[10m]))) > 1"

@@ -39,7 +39,7 @@ const TRIALS: &[Trial] = &[
         quiet: &[("sesame_ready{pod=\"a\"}", "0x3 1x20")],
     },
     Trial {
-        alert: "SesameApiServerAway",
+        alert: "SesameApiServerUnreachable",
         firing: &[("sesame_apiserver_connected{pod=\"a\"}", "0x20")],
         after: "10m",
         labels: &[("pod", "a")],
@@ -76,11 +76,11 @@ const TRIALS: &[Trial] = &[
         ],
     },
     Trial {
-        alert: "SesameConfigurationRefused",
+        alert: "SesameConfigurationRejected",
         firing: &[("sesame_configuration_valid{pod=\"a\"}", "0x20")],
         after: "10m",
         labels: &[("pod", "a")],
-        summary: "Controller a refuses its configuration",
+        summary: "Controller a rejects its configuration",
         quiet: &[("sesame_configuration_valid{pod=\"a\"}", "1x20")],
     },
     Trial {
