@@ -48,7 +48,7 @@ impl<'a> Layout<'a> {
         let named = |name: &String| {
             let tag = name.rsplit_once(':').map_or("latest", |(_, tag)| tag);
             let mut one = descriptor(MANIFEST, &manifest_digest, manifest.len());
-            one["platform"] = json!({ "os": "linux", "architecture": crate::architecture() });
+            one["platform"] = json!({ "os": "linux", "architecture": image.architecture });
             one["annotations"] = json!({ "io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag });
             one
         };

@@ -1,13 +1,14 @@
 //! Container images made from files of this machine, without a daemon, a registry or a network.
 //!
-//! In: programs (their shared libraries are found and come along), files, and how to start. Out: an OCI image layout with one
-//! layer, as a folder or as an archive that `ctr images import`, `docker load` and other tools read. The bytes depend on what
-//! is in the image alone: no time, no user, no order of a folder. [`sesame`](fn@sesame) is the image that is released, and the one that
-//! tests run.
+//! In: programs (their shared libraries are found and come along; those of another architecture by its [`Sysroot`]), files, and
+//! how to start. Out: an OCI image layout with one layer, as a folder or as an archive that `ctr images import`, `docker load` and
+//! other tools read. The bytes depend on what is in the image alone: no time, no user, no order of a folder. [`sesame`](fn@sesame)
+//! is the image that is released, and the one that tests run.
 
 mod archive;
 mod digest;
 mod product;
+mod sysroot;
 pub mod tar;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,8 @@ use std::process::Command;
 use serde_json::json;
 
 pub use digest::sha256;
-pub use product::{CA_BUNDLE, sesame};
+pub use product::{CA_BUNDLE, sesame, sesame_for};
+pub use sysroot::Sysroot;
 
 /// Why an image could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +53,15 @@ pub enum ImageError {
     },
 }
 
+/// A shared library of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Where it is on this machine.
+    pub host: PathBuf,
+    /// Where the program looks for it.
+    pub inside: String,
+}
+
 /// What stands at a path of the image.
 #[derive(Debug, Clone)]
 enum Content {
@@ -64,6 +75,7 @@ enum Content {
 #[derive(Debug, Clone)]
 pub struct Image {
     names: Vec<String>,
+    architecture: String,
     /// By path without the leading slash, which also puts folders before what is in them.
     files: BTreeMap<String, Content>,
     entrypoint: Vec<String>,
@@ -85,6 +97,7 @@ impl Image {
         ];
         Self {
             names: vec![name.into()],
+            architecture: architecture().to_owned(),
             files: files.into_iter().map(|(path, content)| (path.to_owned(), content)).collect(),
             entrypoint: Vec::new(),
             user: String::new(),
@@ -110,14 +123,29 @@ impl Image {
         &self.names
     }
 
+    /// Says that the programs in it are for another architecture than that of this machine, as images name it.
+    pub fn for_architecture(mut self, architecture: &str) -> Self {
+        self.architecture = architecture.to_owned();
+        self
+    }
+
     /// Adds a program of this machine at `inside`, with the shared libraries that it is linked to at their own paths.
-    pub fn program(mut self, host: impl AsRef<Path>, inside: &str) -> Result<Self, ImageError> {
-        let host = host.as_ref();
-        for library in libraries_of(host)? {
-            let inside = library.to_str().ok_or_else(|| ImageError::Path(library.clone()))?.to_owned();
-            self.put(&inside, Content::Host(library))?;
+    pub fn program(self, host: impl AsRef<Path>, inside: &str) -> Result<Self, ImageError> {
+        let libraries = libraries_of(host.as_ref())?;
+        self.program_with(host, inside, &libraries)
+    }
+
+    /// Adds a program at `inside`, with these shared libraries.
+    pub fn program_with(
+        mut self,
+        host: impl AsRef<Path>,
+        inside: &str,
+        libraries: &[Library],
+    ) -> Result<Self, ImageError> {
+        for library in libraries {
+            self.put(&library.inside, Content::Host(library.host.clone()))?;
         }
-        self.put(inside, Content::Host(host.to_owned()))?;
+        self.put(inside, Content::Host(host.as_ref().to_owned()))?;
         Ok(self)
     }
 
@@ -181,7 +209,7 @@ impl Image {
     /// The image's configuration, as the runtime reads it.
     fn config(&self, layer_digest: &str) -> serde_json::Value {
         json!({
-            "architecture": architecture(),
+            "architecture": self.architecture,
             "os": "linux",
             "created": "1970-01-01T00:00:00Z",
             "config": { "Entrypoint": self.entrypoint, "User": self.user, "Env": self.env, "Labels": self.labels },
@@ -199,8 +227,8 @@ pub fn architecture() -> &'static str {
     }
 }
 
-/// All libraries that `program` is linked to, directly or through others.
-pub fn libraries_of(program: &Path) -> Result<Vec<PathBuf>, ImageError> {
+/// All libraries that `program`, which is for this machine, is linked to, directly or through others.
+pub fn libraries_of(program: &Path) -> Result<Vec<Library>, ImageError> {
     if let Err(source) = std::fs::metadata(program) {
         return Err(ImageError::File { path: program.to_owned(), source });
     }
@@ -210,7 +238,11 @@ pub fn libraries_of(program: &Path) -> Result<Vec<PathBuf>, ImageError> {
     if !out.status.success() && !errors.contains("not a dynamic executable") {
         return Err(failed(errors.trim().to_owned()));
     }
-    parse_ldd(program, &String::from_utf8_lossy(&out.stdout))
+    let library = |host: PathBuf| match host.to_str().map(str::to_owned) {
+        Some(inside) => Ok(Library { host, inside }),
+        None => Err(ImageError::Path(host)),
+    };
+    parse_ldd(program, &String::from_utf8_lossy(&out.stdout))?.into_iter().map(library).collect()
 }
 
 /// Reads `name => /path (address)`, `/path (address)` and `name => not found`; other lines name nothing that has a

@@ -82,10 +82,7 @@ fn the_image_of_sesame_has_what_it_needs_and_no_more() {
     let image = sesame("example.test/sesame:1", "/bin/true").unwrap();
     let layout = dir.path().join("layout");
     image.write_layout(&layout).unwrap();
-    let mut blobs: Vec<_> =
-        std::fs::read_dir(layout.join("blobs/sha256")).unwrap().map(|it| it.unwrap().path()).collect();
-    blobs.sort_by_key(|path| std::fs::metadata(path).unwrap().len());
-    let listing = output("tar", &["-tvf", blobs.last().unwrap().to_str().unwrap()]);
+    let listing = output("tar", &["-tvf", layer_of(&layout).to_str().unwrap()]);
     assert!(listing.contains("usr/local/bin/contour -> sesame"), "{listing}");
     assert!(listing.contains(" bin/contour -> /usr/local/bin/sesame"), "{listing}");
     assert!(listing.contains("etc/ssl/certs/ca-certificates.crt"), "{listing}");
@@ -100,15 +97,61 @@ fn the_image_of_sesame_has_what_it_needs_and_no_more() {
     assert_eq!(image.user, "65532:65532");
 }
 
+/// Whatever the order in which things are added.
 #[test]
 fn equal_images_are_equal_bytes() {
     let dir = tempfile::tempdir().unwrap();
-    let write = |name: &str| {
-        let path = dir.path().join(name);
-        Image::new("example.test/a:1").file("/x", "y").unwrap().write(&path).unwrap();
-        std::fs::read(path).unwrap()
+    let write = |name: &str, parts: &[&str]| {
+        let image = parts.iter().fold(Image::new("example.test/a:1"), |image, part| {
+            let added = match *part {
+                "program" => image.program("/bin/sh", "/bin/sh"),
+                "file" => image.file("/etc/motd", "hello\n"),
+                "file below" => image.file("/etc/app/config", "x: 1\n"),
+                "link" => image.link("/etc/greeting", "motd"),
+                "absolute link" => image.link("/usr/bin/shell", "/bin/sh"),
+                _ => Ok(image.label("version", "3").label("title", "a")),
+            };
+            added.unwrap()
+        });
+        let (archive, layout) = (dir.path().join(format!("{name}.tar")), dir.path().join(name));
+        image.write(&archive).unwrap();
+        let digest = image.write_layout(&layout).unwrap();
+        (digest, std::fs::read(archive).unwrap(), std::fs::read(layout.join("index.json")).unwrap())
     };
-    assert_eq!(write("one"), write("two"));
+    let mut parts = ["program", "file", "file below", "link", "absolute link", "labels"];
+    let one = write("one", &parts);
+    let again = write("again", &parts);
+    parts.reverse();
+    let backwards = write("backwards", &parts);
+    assert!(one == again && one == backwards, "{}, {}, {}", one.0, again.0, backwards.0);
+    let other = write("other", &parts[1..]);
+    assert_ne!(one.0, other.0);
+    let listing = output("tar", &["-tvf", layer_of(&dir.path().join("one")).to_str().unwrap()]);
+    for part in ["libc.so", "etc/greeting -> motd", "usr/bin/shell -> /bin/sh", "etc/app/config"] {
+        assert!(listing.contains(part), "{part}:\n{listing}");
+    }
+}
+
+/// The layer of a layout: its largest blob.
+fn layer_of(layout: &Path) -> PathBuf {
+    let blobs = std::fs::read_dir(layout.join("blobs/sha256")).unwrap().map(|it| it.unwrap().path());
+    blobs.max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap()
+}
+
+#[test]
+fn an_image_for_another_architecture_has_its_name_and_the_libraries_that_are_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = dir.path().join("libc.so.6");
+    std::fs::write(&library, "a library").unwrap();
+    let libraries = [Library { host: library, inside: "/lib/libc.so.6".to_owned() }];
+    let image = sesame_for("example.test/sesame:1", "arm64", "/bin/true", &libraries).unwrap();
+    let layout = dir.path().join("layout");
+    image.write_layout(&layout).unwrap();
+    let index: serde_json::Value = serde_json::from_slice(&std::fs::read(layout.join("index.json")).unwrap()).unwrap();
+    assert_eq!(index["manifests"][0]["platform"], json!({ "os": "linux", "architecture": "arm64" }));
+    assert_eq!(image.config("x")["architecture"], "arm64");
+    let listing = output("tar", &["-tvf", layer_of(&layout).to_str().unwrap()]);
+    assert!(listing.contains(" lib/libc.so.6") && listing.matches(".so").count() == 1, "{listing}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use image::tar::Writer;
 use crate::{VERSION, root};
 
 /// Writes everything into `dist`, which has the image already.
-pub fn write(dist: &Path, binary: &Path) -> Result<()> {
+pub fn write(dist: &Path, binary: &Path, architecture: &str) -> Result<()> {
     let deploy = root().join("deploy");
     for form in ["sesame.yaml", "sesame-deployment.yaml", "sesame-gateway.yaml", "sesame-certgen.yaml"] {
         fs::copy(deploy.join(form), dist.join(form)).with_context(|| form.to_owned())?;
@@ -19,7 +19,7 @@ pub fn write(dist: &Path, binary: &Path) -> Result<()> {
     chart(&deploy.join("chart"), dist)?;
     let monitoring = files_below(&deploy.join("monitoring"), "sesame-monitoring")?;
     archive(&dist.join(format!("sesame-monitoring-{VERSION}.tar.gz")), monitoring, &[])?;
-    let name = format!("sesame-{VERSION}-linux-{}", image::architecture());
+    let name = format!("sesame-{VERSION}-linux-{architecture}");
     let files = vec![
         (format!("{name}/LICENSE"), root().join("LICENSE"), 0o644),
         (format!("{name}/README.md"), root().join("README.md"), 0o644),

@@ -6,15 +6,17 @@
 mod bundle;
 mod image;
 mod sbom;
+mod target;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
+use target::Target;
 
 const USAGE: &str = "\
 release image [--binary FILE] [--arch amd64|arm64]   the OCI layout and archive of the image, with its SBOM, in dist/
-release all [--binary FILE]                          the image and everything else of a release in dist/";
+release all [--binary FILE] [--arch amd64|arm64]     the image and everything else of a release in dist/";
 
 /// The version that is released.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -47,11 +49,11 @@ fn run(words: &[String]) -> Result<()> {
         _ => bail!("what is to be made?\n{USAGE}"),
     };
     let mut binary = None;
+    let mut target = Target::Native;
     while let Some(word) = words.next() {
         match (word, words.next()) {
             ("--binary", Some(file)) => binary = Some(PathBuf::from(file)),
-            ("--arch", Some(arch)) if arch == ::image::architecture() => {}
-            ("--arch", Some(arch)) => return image::other_architecture(arch),
+            ("--arch", Some(architecture)) => target = Target::of(architecture)?,
             _ => bail!("{word} is not understood\n{USAGE}"),
         }
     }
@@ -61,18 +63,19 @@ fn run(words: &[String]) -> Result<()> {
     }
     std::fs::create_dir_all(&dist)?;
     let is_release = binary.is_none();
-    let binary = binary.map_or_else(build, Ok)?;
-    image::write(&dist, &binary, is_release)?;
+    let binary = binary.map_or_else(|| build(&target), Ok)?;
+    image::write(&dist, &binary, &target, is_release)?;
     if step == Step::All {
-        bundle::write(&dist, &binary)?;
+        bundle::write(&dist, &binary, target.architecture())?;
     }
     Ok(())
 }
 
 /// The binary of the release profile.
-fn build() -> Result<PathBuf> {
+fn build(target: &Target) -> Result<PathBuf> {
     let mut cargo = cargo();
     cargo.args(["build", "--locked", "--release", "-p", "sesame"]).current_dir(root());
+    target.configure(&mut cargo);
     // The build date is that of the commit, so that a build on another day is the same.
     if std::env::var_os("SOURCE_DATE_EPOCH").is_none() {
         let git = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()).output();
@@ -81,8 +84,8 @@ fn build() -> Result<PathBuf> {
         }
     }
     ensure!(cargo.status().context("cannot run cargo")?.success(), "the release binary cannot be built");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("release/sesame"))
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.binary(&folder))
 }
 
 /// The cargo that runs us.

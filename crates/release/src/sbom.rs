@@ -5,14 +5,15 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use image::Library;
 use serde_json::{Value, json};
 
-use crate::VERSION;
+use crate::{VERSION, target::Target};
 
 /// The document, as JSON. The same tree and the same binary give the same bytes.
-pub fn spdx(binary: &Path) -> Result<Vec<u8>> {
+pub fn spdx(binary: &Path, target: &Target, libraries: &[Library]) -> Result<Vec<u8>> {
     let digest = image::sha256(&std::fs::read(binary).with_context(|| binary.display().to_string())?);
-    let metadata = metadata()?;
+    let metadata = metadata(&target.triple())?;
     let linked = linked(&metadata)?;
     let mut packages = vec![json!({
         "SPDXID": "SPDXRef-sesame",
@@ -28,8 +29,7 @@ pub fn spdx(binary: &Path) -> Result<Vec<u8>> {
     let mut relations = vec![json!({
         "spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-sesame",
     })];
-    let libraries = system_libraries(binary)?;
-    for package in crates(&metadata, &linked).into_iter().chain(libraries) {
+    for package in crates(&metadata, &linked).into_iter().chain(system_libraries(libraries)) {
         relations.push(json!({
             "spdxElementId": "SPDXRef-sesame", "relationshipType": "DEPENDS_ON", "relatedSpdxElement": package["SPDXID"],
         }));
@@ -48,10 +48,9 @@ pub fn spdx(binary: &Path) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec_pretty(&document)?)
 }
 
-fn metadata() -> Result<Value> {
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+fn metadata(triple: &str) -> Result<Value> {
     let mut cargo = crate::cargo();
-    cargo.args(["metadata", "--format-version=1", "--locked", "--filter-platform", &triple]).current_dir(crate::root());
+    cargo.args(["metadata", "--format-version=1", "--locked", "--filter-platform", triple]).current_dir(crate::root());
     let output = cargo.output().context("cannot run cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     Ok(serde_json::from_slice(&output.stdout)?)
@@ -119,12 +118,12 @@ fn package_of(id: &str, name: &str, version: &str, location: &str, licence: &str
 }
 
 /// The packages of the system that the binary's shared libraries come from; the libraries themselves where no package is known.
-fn system_libraries(binary: &Path) -> Result<Vec<Value>> {
+fn system_libraries(libraries: &[Library]) -> Vec<Value> {
     let mut packages = BTreeMap::new();
-    for library in image::libraries_of(binary)? {
-        let real = std::fs::canonicalize(&library).unwrap_or_else(|_| library.clone());
+    for Library { host, .. } in libraries {
+        let real = std::fs::canonicalize(host).unwrap_or_else(|_| host.clone());
         // Where /lib is a link to /usr/lib, a package may have either path.
-        let name = [&library, &real].into_iter().find_map(|path| {
+        let name = [host, &real].into_iter().find_map(|path| {
             let owner = Command::new("dpkg-query").arg("-S").arg(path).output().ok()?;
             let text = String::from_utf8_lossy(&owner.stdout).into_owned();
             if owner.status.success() { Some(text.split(':').next()?.to_owned()) } else { None }
@@ -140,5 +139,5 @@ fn system_libraries(binary: &Path) -> Result<Vec<Value>> {
         let package = package_of(&format!("system-{name}"), &name, &version, "NOASSERTION", "NOASSERTION", &purl);
         packages.insert(name, package);
     }
-    Ok(packages.into_values().collect())
+    packages.into_values().collect()
 }

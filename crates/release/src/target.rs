@@ -1,0 +1,142 @@
+//! What a release is built for: the architecture of this machine, or arm64 where a cross toolchain is installed.
+//!
+//! In: the name of an architecture, as images have it. Out: how cargo is called, where the binary is, and the shared libraries that
+//! belong to it. What a cross toolchain lacks is an error that names the missing parts.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use image::{Library, Sysroot};
+
+/// The prefix of the cross toolchain's programs, and the folder of its libraries below `/usr`.
+const GNU: &str = "aarch64-linux-gnu";
+/// Its C compiler, which links as well.
+const COMPILER: &str = "aarch64-linux-gnu-gcc";
+/// The same for Rust.
+const TRIPLE: &str = "aarch64-unknown-linux-gnu";
+
+/// What a release is built for.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// This machine's architecture.
+    Native,
+    /// arm64, built on another architecture.
+    CrossArm64(Sysroot),
+}
+
+impl Target {
+    /// The target of an architecture. An error if it is not this machine's, and parts of a cross toolchain are missing.
+    pub fn of(architecture: &str) -> Result<Self> {
+        if architecture == image::architecture() {
+            return Ok(Self::Native);
+        }
+        ensure!(architecture == "arm64", "images are built for amd64 and arm64, not for {architecture}");
+        let sysroot =
+            Sysroot { readelf: "aarch64-linux-gnu-readelf", libraries: Path::new("/usr").join(GNU).join("lib") };
+        let missing = missing();
+        if !missing.is_empty() {
+            bail!("an image for {architecture} cannot be built here; missing: {}", missing.join(" and "));
+        }
+        Ok(Self::CrossArm64(sysroot))
+    }
+
+    /// Its name in images and names of files.
+    pub fn architecture(&self) -> &'static str {
+        match self {
+            Self::Native => image::architecture(),
+            Self::CrossArm64(_) => "arm64",
+        }
+    }
+
+    /// Its name in Rust.
+    pub fn triple(&self) -> String {
+        match self {
+            Self::Native => format!("{}-unknown-linux-gnu", std::env::consts::ARCH),
+            Self::CrossArm64(_) => TRIPLE.to_owned(),
+        }
+    }
+
+    /// Tells `cargo build` about it.
+    pub fn configure(&self, cargo: &mut Command) {
+        if let Self::CrossArm64(_) = self {
+            cargo.args(["--target", TRIPLE]);
+            cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER);
+            cargo.env("CC_aarch64_unknown_linux_gnu", COMPILER);
+        }
+    }
+
+    /// The binary of the release profile, in a target folder.
+    pub fn binary(&self, folder: &Path) -> PathBuf {
+        let folder = match self {
+            Self::Native => folder.to_owned(),
+            Self::CrossArm64(_) => folder.join(TRIPLE),
+        };
+        folder.join("release/sesame")
+    }
+
+    /// The shared libraries that a binary is linked to.
+    pub fn libraries_of(&self, binary: &Path) -> Result<Vec<Library>> {
+        let libraries = match self {
+            Self::Native => image::libraries_of(binary),
+            Self::CrossArm64(sysroot) => sysroot.libraries_of(binary),
+        };
+        libraries.with_context(|| format!("cannot find the libraries of {}", binary.display()))
+    }
+}
+
+/// The parts of the cross toolchain that are not installed, each with how to get it.
+fn missing() -> Vec<&'static str> {
+    let has_output = |program: &str, arguments: &[&str], word: &str| {
+        let output = Command::new(program).args(arguments).output();
+        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(word))
+    };
+    let mut missing = Vec::new();
+    if !has_output("rustup", &["target", "list", "--installed"], TRIPLE) {
+        missing.push("the Rust target (rustup target add aarch64-unknown-linux-gnu)");
+    }
+    if !has_output(COMPILER, &["-dumpmachine"], "aarch64") {
+        missing.push(
+            "a cross compiler and its C library (Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)",
+        );
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn another_architecture_has_its_own_triple_folder_and_linker() {
+        let sysroot = Sysroot { readelf: "aarch64-linux-gnu-readelf", libraries: PathBuf::from("/usr/lib") };
+        let target = Target::CrossArm64(sysroot);
+        assert_eq!(target.architecture(), "arm64");
+        let binary = target.binary(Path::new("target"));
+        assert_eq!(binary, Path::new("target/aarch64-unknown-linux-gnu/release/sesame"));
+        let mut cargo = Command::new("cargo");
+        target.configure(&mut cargo);
+        assert_eq!(cargo.get_args().collect::<Vec<_>>(), ["--target", "aarch64-unknown-linux-gnu"]);
+        assert!(
+            cargo.get_envs().any(|(name, value)| name == "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER"
+                && value == Some(COMPILER.as_ref()))
+        );
+    }
+
+    #[test]
+    fn the_architecture_of_this_machine_needs_no_cross_toolchain() {
+        let target = Target::of(image::architecture()).unwrap();
+        assert_eq!(target.binary(Path::new("target")), Path::new("target/release/sesame"));
+        let mut cargo = Command::new("cargo");
+        target.configure(&mut cargo);
+        assert_eq!((cargo.get_args().count(), cargo.get_envs().count()), (0, 0));
+    }
+
+    #[test]
+    fn an_architecture_without_images_is_an_error() {
+        let error = Target::of("riscv64").unwrap_err().to_string();
+        assert_eq!(error, "images are built for amd64 and arm64, not for riscv64");
+    }
+}
