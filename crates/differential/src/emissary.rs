@@ -43,6 +43,12 @@ pub struct Compiled {
     pub errors: Vec<String>,
     /// Why there is nothing.
     pub failed: Option<String>,
+    /// How long it took, without the start of the process.
+    #[serde(default)]
+    pub seconds: f64,
+    /// The most memory that the process had by then, in bytes.
+    #[serde(default)]
+    pub memory: u64,
 }
 
 /// Compiles all sets. The folder keeps the certificates that the result refers to.

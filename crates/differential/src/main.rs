@@ -3,6 +3,8 @@
 //!
 //! In: a seed, and how many sets. Out: every different answer that no rule of [`known`] explains, a table of those that are
 //! explained, and one line of figures. It runs in `tools/sandbox`.
+//!
+//! With `--time` it only says how long Emissary's compiler takes for one set of a size, and how much memory.
 
 mod answer;
 mod backends;
@@ -16,7 +18,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use pipeline::settings::Packing;
 use testbed::certs::Ca;
@@ -42,6 +44,12 @@ struct Args {
     /// With routes packed for Envoy in one table, not by host
     #[arg(long)]
     plain: bool,
+    /// Only how long Emissary's compiler takes for so many Mappings, and how much memory
+    #[arg(long, value_name = "MAPPINGS")]
+    time: Option<usize>,
+    /// Over how many Hosts they are spread, each with TLS; by default each has its own
+    #[arg(long, value_name = "NUMBER", requires = "time")]
+    hosts: Option<usize>,
 }
 
 /// What was seen.
@@ -60,6 +68,9 @@ struct Figures {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let args = Args::parse();
+    if let Some(mappings) = args.time {
+        return time(mappings, args.hosts.unwrap_or(mappings)).await;
+    }
     let begun = Instant::now();
     let (ca, backends) = (Ca::new("differential"), Backends::start().await?);
     let numbers = args.only.map_or(0..args.sets, |only| only..only + 1);
@@ -93,6 +104,28 @@ async fn main() -> Result<ExitCode> {
         envoy.kill().await?;
     }
     Ok(report(&figures, begun))
+}
+
+/// Compiles one set of a size with Emissary's compiler, and prints the figures. No Envoy gets it.
+async fn time(mappings: usize, hosts: usize) -> Result<ExitCode> {
+    let set = Set::sized(mappings, hosts, &Ca::new("differential"));
+    let folder = StateDir::new("compiler")?;
+    let compiled = emissary::compile(&[set], &folder).await?;
+    let compiled = compiled.into_values().next().context("the compiler made nothing")?;
+    if let Some(why) = &compiled.failed {
+        bail!("the compiler failed: {why}");
+    }
+    if let Some(error) = compiled.errors.first() {
+        println!("Emissary reports {} errors, the first: {error}", compiled.errors.len());
+    }
+    let megabytes = |bytes: f64| bytes / 1e6;
+    println!(
+        "{mappings} Mappings, {hosts} Hosts: {:.1} s, {:.0} MB of memory at most, {:.1} MB of configuration",
+        compiled.seconds,
+        megabytes(compiled.memory as f64),
+        megabytes(compiled.resources.to_string().len() as f64)
+    );
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Asks both sides for all requests of a set.

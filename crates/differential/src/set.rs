@@ -5,6 +5,7 @@
 
 mod mapping;
 mod request;
+mod sized;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
