@@ -35,6 +35,11 @@ impl Follower {
         Ok(Follower(self.0.reconnect(None).await.context("the client that counts cannot connect again")?))
     }
 
+    /// Whether its stream goes on.
+    pub fn is_connected(&self) -> bool {
+        self.0.look(|state| state.end.is_none())
+    }
+
     /// What it has, for others to say that they have it.
     pub fn known(&self) -> Known {
         self.0.known()

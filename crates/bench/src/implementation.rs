@@ -144,15 +144,25 @@ impl<'a> Running<'a> {
 
     /// Ends it in good order and starts it again.
     pub async fn restart(&mut self) -> Result<()> {
+        self.end().await?;
+        self.start_again().await
+    }
+
+    /// Ends it in good order, to be started again.
+    pub async fn end(&self) -> Result<()> {
         self.process.stop(GRACE).await?;
+        Ok(())
+    }
+
+    /// Starts it after it was ended, and waits until its xDS port accepts.
+    pub async fn start_again(&mut self) -> Result<()> {
         self.process = self.implementation.serve(&self.instance)?.start_in(&self.state)?;
         self.listening().await
     }
 
     /// Ends it.
     pub async fn stop(self) -> Result<()> {
-        self.process.stop(GRACE).await?;
-        Ok(())
+        self.end().await
     }
 
     /// Its process id.

@@ -14,7 +14,7 @@ use crate::follower::ROUTES;
 use crate::progress::Progress;
 use crate::proxy::ExpectedAnswer;
 use crate::report::{Run, Step};
-use crate::usage::cpu;
+use crate::usage::Threads;
 use crate::world::{FIRST, FIRST_PATH, Object, Protection, SECOND, SECOND_AUDIENCE, Wording};
 
 /// The kinds of changes.
@@ -78,7 +78,7 @@ pub async fn measure(fixture: &mut Fixture<'_>, kind: Kind, run: &mut Run) -> Re
     for sample in 0..samples {
         fixture.at_rest().await?;
         let change = Change::prepare(fixture, kind, sample).await?;
-        let before = (cpu(controller)?, cpu(envoy)?);
+        let before = (Threads::of(controller)?, Threads::of(envoy)?);
         let seen = change.make(fixture, kind).await?;
         run.sample(&format!("{step}.write"), seen.write);
         if let Some(xds) = seen.xds {
@@ -86,8 +86,8 @@ pub async fn measure(fixture: &mut Fixture<'_>, kind: Kind, run: &mut Run) -> Re
         }
         run.sample(&format!("{step}.served"), seen.served);
         fixture.at_rest().await?;
-        controller_cpu += (cpu(controller)? - before.0).as_secs_f64() * 1000.0;
-        envoy_cpu += (cpu(envoy)? - before.1).as_secs_f64() * 1000.0;
+        controller_cpu += before.0.used_since()?.as_secs_f64() * 1000.0;
+        envoy_cpu += before.1.used_since()?.as_secs_f64() * 1000.0;
         progress.step();
     }
     run.percentiles(&format!("{step}.write"), &[50]);

@@ -62,13 +62,15 @@ fn changes(outcomes: &[Outcome]) -> Vec<Vec<String>> {
 }
 
 /// One line an attack, with the time from the API server's answer on: attacker and others share its cores, too. The client
-/// often has a change before the writer has the answer, which counts as no time at all.
+/// often has a change before the writer has the answer, which counts as no time at all. The ratio is that of the whole change, write
+/// → client, if only the controller's share had grown.
 fn controller(outcomes: &[Outcome]) -> Vec<Vec<String>> {
-    let head = ["attack", "route edit", "during", "more", "endpoints", "during", "more"];
+    let head = ["attack", "route edit", "during", "more", "ratio", "endpoints", "during", "more", "ratio"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for outcome in outcomes {
         let mut line = vec![outcome.attack.label().to_owned()];
         for change in Change::ALL {
+            let (whole, _) = of(outcome, change, |times| &times.client);
             let pair = outcome.changes.get(&change);
             let share = |times: &crate::hostile::Times| {
                 let shares = times.client.iter().zip(&times.write).map(|(client, write)| (client - write).max(0.0));
@@ -77,7 +79,8 @@ fn controller(outcomes: &[Outcome]) -> Vec<Vec<String>> {
             let (before, during) =
                 (pair.and_then(|pair| share(&pair.before)), pair.and_then(|pair| share(&pair.during)));
             let more = before.zip(during).map(|(before, during)| (during - before).max(0.0));
-            line.extend([shown(before), shown(during), shown(more)]);
+            let with_more = whole.zip(more).map(|(whole, more)| whole + more);
+            line.extend([shown(before), shown(during), shown(more), times(whole, with_more)]);
         }
         lines.push(line);
     }
