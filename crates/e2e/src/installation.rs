@@ -29,6 +29,8 @@ pub const LIMIT: Duration = Duration::from_secs(180);
 pub const HOST: &str = "web.example.com";
 /// The image of the previous version.
 pub const PREVIOUS: &str = "ghcr.io/projectsesame/sesame:previous";
+/// The port of an Envoy's statistics.
+const STATS: u16 = 8002;
 /// How long a step of a rotation takes: longer than a kubelet of the cluster takes to refresh a Secret.
 const SETTLE: &str = "15s";
 
@@ -56,14 +58,22 @@ impl Installation {
             config = config.image(ready::sesame(folder.join("sesame"))?.renamed(PREVIOUS));
         }
         let cluster = config.start().await.context("starting a Kubernetes of two nodes")?;
-        cluster.apply_yaml(&crds()?).await?;
         let apps = cluster.namespace("shop").await?;
         cluster.apply_yaml(&backend(&apps)).await?;
-        for object in stream::objects(&apps) {
-            cluster.apply_yaml(&object.to_string()).await?;
-        }
         cluster.daemon_set_available(&apps, "web").await?;
         Ok(Installation { cluster, apps, sesame: binary.to_owned(), previous })
+    }
+
+    /// Applies the CRDs, client-side as people do who know no other way, and what needs them.
+    pub async fn install_crds(&self) -> Result<()> {
+        let folder = deploy().join("crds");
+        let folder = folder.to_str().context("the path of the CRDs is text")?;
+        self.kubectl(&["apply", "--filename", folder]).await?;
+        self.kubectl(&["wait", "--for=condition=Established", "--filename", folder, "--timeout=60s"]).await?;
+        for object in stream::objects(&self.apps) {
+            self.cluster.apply_yaml(&object.to_string()).await?;
+        }
+        Ok(())
     }
 
     /// Applies a form of the manifests and waits until a request is served.
@@ -154,13 +164,22 @@ impl Installation {
     pub async fn metric(&self, name: &str, label: &str) -> Result<f64> {
         let mut sum = 0.0;
         for pod in self.pods(NAMESPACE, "sesame").await?.values() {
-            let at = SocketAddr::new(pod_address(pod)?, 8000);
-            let page = Client::new(at).get("/metrics").await.map_err(|it| anyhow!("{it}"))?;
-            let text = String::from_utf8_lossy(&page.body).into_owned();
-            let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
-            sum += lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>();
+            sum += metric_of(pod, name, label).await?;
         }
         Ok(sum)
+    }
+
+    /// What each Envoy counts of requests that reached no backend, as far as it is not zero.
+    pub async fn upstream_failures(&self) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        for (name, pod) in self.pods(NAMESPACE, "envoy").await? {
+            let at = SocketAddr::new(pod_address(&pod)?, STATS);
+            let page = Client::new(at).get("/stats").await.map_err(|failure| anyhow!("{name}: {failure}"))?;
+            let text = String::from_utf8_lossy(&page.body).into_owned();
+            let counts = text.lines().filter(|line| counts_upstream_failures(line));
+            found.extend(counts.map(|line| format!("{name}: {line}")));
+        }
+        Ok(found)
     }
 
     /// Kills the processes of all controllers on all nodes, without the API server.
@@ -220,6 +239,21 @@ fn kill(is_wanted: impl Fn(&[&[u8]]) -> bool) -> Result<usize> {
         kill_process(*pid, Signal::KILL)?;
     }
     Ok(processes.len())
+}
+
+/// Whether a line of Envoy's statistics counts connections or requests that reached no backend, and there were any.
+fn counts_upstream_failures(line: &str) -> bool {
+    let wanted = [".upstream_cx_connect_timeout", ".upstream_cx_connect_fail", ".upstream_rq_pending_overflow"];
+    line.split_once(": ").is_some_and(|(name, count)| wanted.iter().any(|end| name.ends_with(end)) && count != "0")
+}
+
+/// The sum of a metric of one controller, over labels that contain `label`.
+pub async fn metric_of(pod: &Pod, name: &str, label: &str) -> Result<f64> {
+    let at = SocketAddr::new(pod_address(pod)?, 8000);
+    let page = Client::new(at).get("/metrics").await.map_err(|it| anyhow!("{it}"))?;
+    let text = String::from_utf8_lossy(&page.body).into_owned();
+    let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
+    Ok(lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
 }
 
 /// The address of a pod.
@@ -308,8 +342,22 @@ fn backend(namespace: &str) -> String {
          apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
          selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      \
          containers: [{{name: echo, image: '{}', args: ['--http', '0.0.0.0:8080', '--tls', '0.0.0.0:8443', \
-         '--tcp', '0.0.0.0:9000'], lifecycle: {{preStop: {{sleep: {{seconds: \
-         5}}}}}}}}]\n",
+         '--tcp', '0.0.0.0:9000'], resources: {{requests: {{cpu: 100m}}}}, readinessProbe: {{httpGet: {{path: /, port: \
+         8080}}, periodSeconds: 1}}, lifecycle: {{preStop: {{sleep: {{seconds: 5}}}}}}}}]\n",
         ready::ECHO
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_requests_that_reached_no_backend_are_shown_where_there_were_any() {
+        assert!(counts_upstream_failures("cluster.shop_web_80.upstream_cx_connect_timeout: 3"));
+        assert!(counts_upstream_failures("cluster.shop_web_80.upstream_rq_pending_overflow: 10"));
+        assert!(!counts_upstream_failures("cluster.shop_web_80.upstream_cx_connect_fail: 0"));
+        assert!(!counts_upstream_failures("cluster.shop_web_80.upstream_cx_total: 3"));
+        assert!(!counts_upstream_failures(""));
+    }
 }

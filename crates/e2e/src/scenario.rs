@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod, Secret};
@@ -29,11 +29,16 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use testbed::eventually;
 
-use crate::installation::{self, HOST, Installation, LIMIT, NAMESPACE, ingress, served};
+use crate::installation::{self, HOST, Installation, LIMIT, NAMESPACE, ingress, metric_of, served};
 use crate::{Row, Traffic, TrafficReport};
 
 /// Requests of each protocol while streams are open on Envoys that have been told to go.
 const DRAINING: u64 = 500;
+
+/// What controllers count of the bytes of resources that they send, by type.
+const SENT: &str = "sesame_xds_response_bytes_total";
+/// How long it may take from the manifests being applied until requests are served.
+const FIRST_REQUEST: Duration = Duration::from_secs(30);
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<TrafficReport>> + 'a>>;
 
@@ -99,10 +104,14 @@ impl Scenario {
     pub async fn run(&self, installation: &Installation) -> Row {
         let begun = Instant::now();
         let ended = (self.run)(installation).await;
-        let (traffic, error) = match ended {
+        let (mut traffic, error) = match ended {
             Ok(traffic) => (traffic, None),
             Err(error) => (TrafficReport::default(), Some(format!("{error:#}"))),
         };
+        if traffic.failed > 0 {
+            let counts = installation.upstream_failures().await;
+            traffic.failures.extend(counts.unwrap_or_else(|error| vec![format!("no statistics of Envoys: {error:#}")]));
+        }
         Row { name: self.name, traffic, took: begun.elapsed(), error }
     }
 }
@@ -129,7 +138,11 @@ async fn settle(traffic: Traffic) -> TrafficReport {
 }
 
 async fn install(installation: &Installation) -> Result<TrafficReport> {
+    installation.install_crds().await?;
+    let begun = Instant::now();
     let at = installation.install("sesame-deployment.yaml").await?;
+    let took = begun.elapsed();
+    ensure!(took <= FIRST_REQUEST, "it took {took:.1?} until requests were served, more than {FIRST_REQUEST:?}");
     for name in ["sesame", "envoy"] {
         installation.cluster.deployment_available(NAMESPACE, name).await?;
     }
@@ -175,15 +188,51 @@ async fn envoy_rollout(installation: &Installation) -> Result<TrafficReport> {
 async fn controller_rollout(installation: &Installation) -> Result<TrafficReport> {
     let (traffic, at) = traffic(installation).await?;
     let old = installation.pods(NAMESPACE, "sesame").await?;
-    installation.restart("deployments", "sesame").await?;
-    installation.cluster.deployment_available(NAMESPACE, "sesame").await?;
-    gone(installation, &old).await?;
-    let sent = installation.metric("sesame_xds_response_bytes_total", "").await?
-        - installation.metric("sesame_xds_response_bytes_total", "rtds").await?;
+    let mut before = BTreeMap::new();
+    for (name, pod) in &old {
+        before.insert(name.clone(), sent_by(pod).await?);
+    }
+    let replaced = async {
+        installation.restart("deployments", "sesame").await?;
+        installation.cluster.deployment_available(NAMESPACE, "sesame").await?;
+        gone(installation, &old).await
+    };
+    let mut last = before.clone();
+    tokio::select! {
+        replaced = replaced => replaced?,
+        () = note_sent(&old, &mut last) => {}
+    }
+    ensure!(last == before, "the old controllers sent resources again, in bytes: {before:?} and then {last:?}");
+    let mut sent = 0.0;
+    for pod in installation.pods(NAMESPACE, "sesame").await?.values() {
+        sent += sent_by(pod).await?;
+    }
+    ensure!(sent == 0.0, "{sent} bytes of resources were sent again by the new controllers");
     new_host(installation, at, "rolled").await?;
-    let report = settle(traffic).await;
-    ensure!(sent == 0.0, "{sent} bytes of resources were sent again");
-    Ok(report)
+    // Its Service, the endpoints of that and its listener are those of other hosts.
+    for kind in ["cds", "eds", "lds", "sds"] {
+        let sent = installation.metric(SENT, &format!("\"{kind}\"")).await?;
+        ensure!(sent == 0.0, "{sent} bytes of {kind} were sent again with a new host");
+    }
+    Ok(settle(traffic).await)
+}
+
+/// How many bytes of resources a controller has sent. The layer of runtime values is not among them: each stream that asks for it is
+/// told anew that there is none.
+async fn sent_by(pod: &Pod) -> Result<f64> {
+    Ok(metric_of(pod, SENT, "").await? - metric_of(pod, SENT, "\"rtds\"").await?)
+}
+
+/// Notes again and again how many bytes of resources these controllers have sent, as long as they answer. Never ends.
+async fn note_sent(pods: &BTreeMap<String, Pod>, sent: &mut BTreeMap<String, f64>) {
+    loop {
+        for (name, pod) in pods {
+            if let Ok(Ok(bytes)) = tokio::time::timeout(Duration::from_secs(1), sent_by(pod)).await {
+                sent.insert(name.clone(), bytes);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn both_rollouts(installation: &Installation) -> Result<TrafficReport> {

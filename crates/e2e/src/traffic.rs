@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use testbed::load::Failed;
 use testbed::{Client, Load};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -12,6 +13,8 @@ use crate::stream::{Protocol, Stream};
 
 /// Requests per second of each protocol.
 const RATE: u32 = 50;
+/// How many failures of each protocol are described.
+const DESCRIBED: usize = 20;
 /// How often a stream is used.
 const PULSE: Duration = Duration::from_millis(200);
 
@@ -98,16 +101,25 @@ impl Traffic {
         let mut report = self.close_streams().await;
         for (protocol, load) in self.loads {
             let ended = load.stop().await;
-            let failures = ended.failed.iter().take(3).map(|failed| format!("{protocol}: {}", failed.what)).collect();
             report.add(TrafficReport {
                 requests: ended.sent,
                 failed: ended.failed.len() as u64,
                 gap: ended.gap,
-                failures,
+                failures: described(protocol, &ended.failed),
             });
         }
         report
     }
+}
+
+/// The first of the requests that failed, in words: when each was due, counted from the first request, how long it took, and its answer.
+fn described(protocol: &str, failed: &[Failed]) -> Vec<String> {
+    let describe = |it: &Failed| format!("{protocol}: at {:.1?}, after {:.1?}: {}", it.at, it.took, it.what);
+    let mut texts: Vec<String> = failed.iter().take(DESCRIBED).map(describe).collect();
+    if failed.len() > DESCRIBED {
+        texts.push(format!("{protocol}: and {} more", failed.len() - DESCRIBED));
+    }
+    texts
 }
 
 /// Uses a stream until it is to be closed; gives the number of messages.
@@ -120,4 +132,23 @@ async fn used(protocol: Protocol, mut stream: Stream, mut stop: watch::Receiver<
     }
     stream.close().await?;
     Ok(messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_when_it_was_how_long_it_took_and_what_was_answered() {
+        let failed = |second: u64| Failed {
+            at: Duration::from_secs(second),
+            took: Duration::from_millis(250),
+            status: None,
+            what: "status 503 Service Unavailable: upstream connect error".to_owned(),
+        };
+        let texts = described("HTTP/2", &(0..25).map(failed).collect::<Vec<_>>());
+        let expected = "HTTP/2: at 3.0s, after 250.0ms: status 503 Service Unavailable: upstream connect error";
+        assert_eq!((texts.len(), &*texts[3], &*texts[20]), (21, expected, "HTTP/2: and 5 more"));
+        assert!(described("HTTP/2", &[]).is_empty());
+    }
 }
