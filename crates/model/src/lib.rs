@@ -8,6 +8,7 @@
 //! Reading order: [`Origin`] (who wrote it), [`verdict`] (what became of it), [`host`], [`route`], [`cluster`],
 //! [`endpoints`], [`tls`], [`listener`], [`status`].
 
+pub mod address;
 pub mod cluster;
 pub mod code;
 mod command_operators;

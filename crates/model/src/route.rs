@@ -25,7 +25,7 @@ pub use authorization::{AuthCheck, AuthContext, AuthServer, Authorization};
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use host_condition::{HostCondition, HostNames, Overlap};
-pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch};
+pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch, PathReplacement};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
 pub use precedence::{Agreement, Dialect, Lengths, OnEqual, Precedence, Share, SplitMessages, TieBreak};
 pub use rate_limit::{Descriptor, DescriptorEntry, GlobalRateLimit};

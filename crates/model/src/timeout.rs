@@ -31,6 +31,18 @@ pub enum TimeoutError {
     TooLong(Box<str>),
 }
 
+impl TimeoutError {
+    /// What is used, and what is said about it, where a duration that is too long is no error; any other error stays one.
+    pub fn shortened(self) -> Result<(Duration, String), Self> {
+        match self {
+            TimeoutError::TooLong(text) => {
+                Ok((LONGEST, format!("`{text}` is longer than a year; a year is used instead")))
+            }
+            TimeoutError::NotADuration(_) | TimeoutError::Negative(_) => Err(self),
+        }
+    }
+}
+
 impl Timeout {
     /// Reads Contour's form: a duration, `infinity` or `infinite`; empty and zero mean "not set".
     pub fn parse(text: &str) -> Result<Self, TimeoutError> {
@@ -99,6 +111,17 @@ mod tests {
         }
         assert!(matches!(parse_duration("-5s"), Err(TimeoutError::Negative(_))));
         assert!(matches!(parse_duration("99999999h"), Err(TimeoutError::TooLong(_))));
+    }
+
+    #[test]
+    fn what_is_longer_than_a_year_may_be_shortened_and_nothing_else() {
+        assert_eq!(parse_duration("8760h"), Ok(LONGEST));
+        let shortened = |text| parse_duration(text).expect_err("an error").shortened();
+        let (longest, why) = shortened("9999h").expect("a duration that is too long");
+        assert_eq!((longest, &*why), (LONGEST, "`9999h` is longer than a year; a year is used instead"));
+        for wrong in ["soon", "-9999h"] {
+            assert!(shortened(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

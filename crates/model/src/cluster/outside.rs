@@ -1,14 +1,12 @@
 //! A backend that is no Service: an IP address, or a name in DNS.
 //!
-//! Whoever names one chooses what the proxies connect to, so addresses that only make sense to the proxy itself are refused here:
-//! loopback, link-local (where clouds keep their metadata), unspecified and multicast addresses, and names for them.
+//! Whoever names one chooses what the proxies connect to, so hosts that objects may not lead to ([`crate::address`]) are refused here.
 
-use crate::Fqdn;
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::Arc,
+use crate::{
+    Fqdn,
+    address::{is_local_name, is_number, is_reachable},
 };
+use std::{fmt, net::IpAddr, sync::Arc};
 
 /// A host and a port of it that is no Service's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,10 +32,6 @@ pub enum OutsideHostError {
     Port,
 }
 
-/// Names that lead to the proxy itself or to the metadata of a cloud.
-const LOCAL_NAMES: [&str; 6] =
-    ["localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "metadata", "metadata.google.internal"];
-
 impl OutsideHost {
     /// Reads a host; an address of IPv6 with or without brackets.
     pub fn parse(host: &str, port: u16) -> Result<Self, OutsideHostError> {
@@ -49,19 +43,17 @@ impl OutsideHost {
         let bare = lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&lower);
         if let Ok(address) = bare.parse::<IpAddr>() {
             let address = address.to_canonical();
-            return match is_local(address) {
-                true => Err(OutsideHostError::Local(shown())),
-                false => Ok(Self { host: address.to_string().into(), address: Some(address), port }),
+            return match is_reachable(address) {
+                true => Ok(Self { host: address.to_string().into(), address: Some(address), port }),
+                false => Err(OutsideHostError::Local(shown())),
             };
         }
         let name = Fqdn::parse(lower.trim_end_matches('.')).map_err(|_| OutsideHostError::Name(shown()))?;
         let name = name.as_str();
-        // Systems take other spellings of an address for one, such as `127.1` and `2130706433`.
-        let is_number = |label: &str| label.bytes().all(|b| b.is_ascii_digit()) || label.starts_with("0x");
-        if name.split('.').next_back().is_some_and(is_number) {
+        if is_number(name) {
             return Err(OutsideHostError::Name(shown()));
         }
-        if LOCAL_NAMES.contains(&name) || name.ends_with(".localhost") {
+        if is_local_name(name) {
             return Err(OutsideHostError::Local(shown()));
         }
         Ok(Self { host: name.into(), address: None, port })
@@ -80,28 +72,6 @@ impl OutsideHost {
     /// The port.
     pub fn port(&self) -> u16 {
         self.port
-    }
-}
-
-/// Whether an address is the proxy's own, its node's, or no host's at all.
-fn is_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            let carrier = v4.octets()[0] == 0;
-            carrier || v4.is_loopback() || v4.is_link_local() || v4.is_multicast() || v4 == Ipv4Addr::BROADCAST
-        }
-        IpAddr::V6(v6) => {
-            // Translations of IPv4 (`64:ff9b::/96`) lead to the address in their last four bytes.
-            let embedded = v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0];
-            let [.., a, b, c, d] = v6.octets();
-            let metadata = v6 == Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
-            v6.is_loopback()
-                || v6.is_unspecified()
-                || v6.is_multicast()
-                || v6.is_unicast_link_local()
-                || metadata
-                || (embedded && is_local(Ipv4Addr::new(a, b, c, d).into()))
-        }
     }
 }
 
@@ -142,6 +112,7 @@ mod tests {
             "127.8.9.1",
             "0.0.0.0",
             "169.254.169.254",
+            "100.100.100.200",
             "[::1]",
             "::",
             "::ffff:127.0.0.1",

@@ -1,6 +1,6 @@
 //! Route actions: what is done with a request that matches a route.
 
-use super::{CookieRewrite, HeaderChanges, Path};
+use super::{CookieRewrite, HeaderChanges, Path, PathReplacement};
 use crate::{ClusterId, Code, Fqdn, HeaderName, HeaderValue, OrDefault, Timeout, regex::RegexRewrite};
 use std::{sync::Arc, time::Duration};
 
@@ -105,13 +105,14 @@ impl Upgrade {
     }
 }
 
-/// How the path of a request is rewritten, for a backend or in a redirect; its query stays.
+/// How the path of a request is rewritten, for a backend or in a redirect. Its query stays, but in a redirect to a whole path with a
+/// query of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathRewrite {
     /// The whole path is replaced by this.
-    Whole(Path),
+    Whole(PathReplacement),
     /// The prefix that the route matched is replaced by this.
-    Prefix(Path),
+    Prefix(PathReplacement),
     /// The prefix that the route matched by path element is replaced: `/a/b` becomes `/x/b`, and `/b` where the replacement is
     /// `/`.
     Below {
@@ -122,16 +123,6 @@ pub enum PathRewrite {
     },
     /// What a pattern matches of the path is replaced.
     Regex(RegexRewrite),
-}
-
-impl PathRewrite {
-    /// The path that replaces the whole or a prefix, where it is one.
-    pub fn path(&self) -> Option<&Path> {
-        match self {
-            PathRewrite::Whole(path) | PathRewrite::Prefix(path) | PathRewrite::Below { path, .. } => Some(path),
-            PathRewrite::Regex(_) => None,
-        }
-    }
 }
 
 /// One part of the hash policy.

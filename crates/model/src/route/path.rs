@@ -18,6 +18,12 @@ pub enum PathError {
     /// A character that is not allowed in a path.
     #[error("`{0}` contains a space, a control character, `?` or `#`")]
     Character(Box<str>),
+    /// Nothing at all.
+    #[error("the text is empty")]
+    Empty,
+    /// A control character, where any other is allowed.
+    #[error("`{0}` contains a control character")]
+    Control(Box<str>),
     /// Longer than [`LONGEST`].
     #[error("the path has {0} bytes; the limit is {LONGEST}")]
     TooLong(usize),
@@ -80,6 +86,51 @@ impl PathAndQuery {
 impl From<Path> for PathAndQuery {
     fn from(path: Path) -> Self {
         Self(path.0)
+    }
+}
+
+/// What replaces a path, or a prefix of one: any text without control characters, which is sent as it is written. It may have a query.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathReplacement(Arc<str>);
+
+impl PathReplacement {
+    /// Reads a text.
+    pub fn parse(text: &str) -> Result<Self, PathError> {
+        if text.is_empty() {
+            return Err(PathError::Empty);
+        }
+        if text.len() > LONGEST {
+            return Err(PathError::TooLong(text.len()));
+        }
+        if text.bytes().any(|b| b < 0x20 || b == 0x7f) {
+            return Err(PathError::Control(shown(text)));
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Reads a text that begins as a path does.
+    pub fn parse_absolute(text: &str) -> Result<Self, PathError> {
+        if !text.starts_with('/') {
+            return Err(PathError::NotAbsolute(shown(text)));
+        }
+        Self::parse(text)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Path> for PathReplacement {
+    fn from(path: Path) -> Self {
+        Self(path.0)
+    }
+}
+
+impl fmt::Display for PathReplacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -188,6 +239,20 @@ mod tests {
             assert!(PathAndQuery::parse(wrong).is_err(), "{wrong:?}");
         }
         assert!(PathAndQuery::parse(&format!("/?{}", "a".repeat(LONGEST))).is_err());
+    }
+
+    #[test]
+    fn a_replacement_is_any_text_without_control_characters() {
+        for right in ["/", "/a", "v2/", "/search?q=", "/a#b", "/a b", "?x"] {
+            assert_eq!(PathReplacement::parse(right).map(|found| found.to_string()), Ok(right.to_owned()));
+        }
+        assert_eq!(PathReplacement::parse(""), Err(PathError::Empty));
+        assert!(PathReplacement::parse_absolute("/a?b#c").is_ok());
+        assert!(matches!(PathReplacement::parse_absolute("a"), Err(PathError::NotAbsolute(_))));
+        for wrong in ["/a\nb", "/a\rb", "/a\0", "/a\tb", "/a\x7f"] {
+            assert!(matches!(PathReplacement::parse(wrong), Err(PathError::Control(_))), "{wrong:?}");
+        }
+        assert!(matches!(PathReplacement::parse(&"a".repeat(LONGEST + 1)), Err(PathError::TooLong(_))));
     }
 
     #[test]

@@ -62,7 +62,11 @@ const DOMAINS: [&str; 34] = [
 ];
 
 /// What is read here although its domain is another's.
-const OURS: [&str; 2] = [kinds::emissary::annotation::ANNOTATION, "ingress.kubernetes.io/force-ssl-redirect"];
+const OURS: [&str; 3] = [
+    kinds::emissary::annotation::ANNOTATION,
+    kinds::emissary::ID_ANNOTATION,
+    "ingress.kubernetes.io/force-ssl-redirect",
+];
 
 /// The words of names that protect.
 const PROTECTING: [&str; 34] = [

@@ -123,3 +123,58 @@ where
         _ = &mut connection => exchange.await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(ips: &[&str]) -> Vec<SocketAddr> {
+        let parsed = ips.iter().map(|ip| ip.parse::<IpAddr>().expect("the test writes addresses"));
+        parsed.map(|ip| SocketAddr::new(ip, 443)).collect()
+    }
+
+    #[test]
+    fn the_addresses_of_the_family_are_asked() {
+        use AddressFamily::{All, Auto, V4, V6};
+        let both = ["192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2"];
+        let (v4, v6) = (["192.0.2.1", "192.0.2.2"], ["2001:db8::1", "2001:db8::2"]);
+        let all = ["2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"];
+        let rows: [(&[&str], AddressFamily, Option<&[&str]>); 9] = [
+            (&both, V4, Some(&v4)),
+            (&both, V6, Some(&v6)),
+            (&both, Auto, Some(&v6)),
+            (&both, All, Some(&all)),
+            (&v4, Auto, Some(&v4)),
+            (&v4, All, Some(&v4)),
+            (&v4, V6, None),
+            (&v6, V4, None),
+            (&[], Auto, None),
+        ];
+        for (found, family, expected) in rows {
+            let usable = usable(addresses(found), family, address::is_reachable);
+            match expected {
+                Some(expected) => assert_eq!(usable, Ok(addresses(expected)), "{family:?} of {found:?}"),
+                None => {
+                    let why = usable.expect_err("there is no address of the family");
+                    assert!(why.contains("no address of the family"), "{family:?} of {found:?}: {why}");
+                }
+            }
+        }
+    }
+
+    /// One that may not be asked does not make up for the family: with `auto`, IPv6 was chosen.
+    #[test]
+    fn addresses_that_may_not_be_asked_are_left_out_and_no_more_than_a_few_are_tried() {
+        let usable = |found: &[&str], family| usable(addresses(found), family, address::is_reachable);
+        assert_eq!(usable(&["127.0.0.1", "192.0.2.1"], AddressFamily::V4), Ok(addresses(&["192.0.2.1"])));
+        for (found, family, named) in [
+            (["192.0.2.1", "::1"], AddressFamily::Auto, "::1"),
+            (["169.254.169.254", "2001:db8::1"], AddressFamily::V4, "169.254.169.254"),
+        ] {
+            assert_eq!(usable(&found, family), Err(address::unreachable(addresses(&[named])[0].ip())), "{found:?}");
+        }
+        let many: Vec<String> = (1..=9).map(|last| format!("2001:db8::{last}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(usable(&many, AddressFamily::V6), Ok(addresses(&many[..MOST_ADDRESSES])));
+    }
+}
