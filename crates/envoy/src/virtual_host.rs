@@ -74,8 +74,8 @@ pub(crate) fn misdirected_route(author: Option<&ObjectRef>) -> Route {
 /// every replica and says nothing of what is inside; access logs have the object, where it is of one alone.
 pub fn refused(host: &Host, author: Option<&ObjectRef>) -> VirtualHost {
     let metadata = match author {
-        Some(author) => route::metadata(author, Some(Code::EnvoyRefused)),
-        None => local_replies::metadata(Code::EnvoyRefused),
+        Some(author) => route::metadata(author, Some(Code::EnvoyRejected)),
+        None => local_replies::metadata(Code::EnvoyRejected),
     };
     always(host, Route { metadata: Some(metadata), ..every_path("refused", answer(503)) })
 }

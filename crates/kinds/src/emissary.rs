@@ -48,6 +48,9 @@ pub const DEFAULT_ID: &str = "default";
 /// The id of objects that every instance reads.
 pub const AUTOMATIC_ID: &str = "_automatic_";
 
+/// The annotation with the ids of objects that have no field for them: Ingresses and IngressClasses.
+pub const ID_ANNOTATION: &str = "getambassador.io/ambassador-id";
+
 /// The fields of the API that nothing reads: what the conversion of Emissary keeps in order to restore the `v2` spelling.
 pub(crate) const UNREAD: &[(&str, &[&str])] = &[
     crate::meta::UNREAD,
@@ -69,6 +72,18 @@ pub type Map<T> = BTreeMap<Box<str>, T>;
 pub struct AmbassadorId(Box<[Box<str>]>);
 
 impl AmbassadorId {
+    /// The ids in the text of an annotation: one, or a list as JSON or YAML writes it.
+    pub fn of_annotation(text: &str) -> Self {
+        let text = text.trim();
+        let in_brackets = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let ids: Vec<&str> = match in_brackets {
+            Some(list) => list.split(',').collect(),
+            None => text.lines().map(|line| line.trim_start().strip_prefix("- ").unwrap_or(line)).collect(),
+        };
+        let ids = ids.into_iter().map(|id| id.trim().trim_matches(['"', '\'']));
+        Self(ids.filter(|id| !id.is_empty()).map(Into::into).collect())
+    }
+
     /// Whether an instance with this id reads the object. An object without an id is for `default`; `_automatic_` is for all.
     pub fn includes(&self, id: &str) -> bool {
         match &*self.0 {

@@ -92,4 +92,4 @@ pub use run::{FleetOutput, Output, Pipeline, SecretRefChanges, xds_fleet};
 pub use secret_refs::FetchResult;
 pub use settings::{FleetSettings, Settings};
 pub use status::status_of;
-pub use withheld::{FleetTarget, Quarantined, Target};
+pub use withheld::{FleetTarget, QuarantineTarget, Quarantined};

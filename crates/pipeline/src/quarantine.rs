@@ -19,7 +19,7 @@ use crate::{
     oversize::{self, Part},
     packing::{EncodedHosts, HostBytes, ScopeResources},
     translations::HostKey,
-    withheld::{self, FleetTarget, Quarantined, Target, WithheldVersions, WithholdReason},
+    withheld::{self, FleetTarget, QuarantineTarget, Quarantined, WithheldVersions, WithholdReason},
 };
 use bytes::Bytes;
 use engine::Engine;
@@ -39,7 +39,7 @@ type ResourceId = (FleetId, Kind, Name);
 type Waiting = (u64, Option<Arc<HostBytes>>);
 
 /// What several replicas withhold in a fleet.
-type ByTarget = BTreeMap<Target, Vec<Quarantined>>;
+type ByTarget = BTreeMap<QuarantineTarget, Vec<Quarantined>>;
 
 /// What is withheld, by this replica and by others, and which hosts wait for a try.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl Quarantine {
             now.entry(hold.target.clone()).or_default().push(hold);
         }
         let before = self.others.remove(fleet).unwrap_or_default();
-        let mut changed: BTreeSet<Target> =
+        let mut changed: BTreeSet<QuarantineTarget> =
             before.iter().filter(|(target, holds)| now.get(*target) != Some(holds)).map(key).collect();
         changed.extend(now.iter().filter(|(target, _)| !before.contains_key(*target)).map(key));
         if !now.is_empty() {
@@ -305,14 +305,14 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
 /// Whether a row that may be withheld is still computed on another thread, and does not know of it yet.
 fn is_computing(engine: &Engine, target: &FleetTarget) -> bool {
     match &target.target {
-        Target { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
-        Target { kind: Kind::Route, .. } => engine.offloaded_of::<SharedRouteResources>() > 0,
-        Target { kind: Kind::ScopedRoute, .. } => engine.offloaded_of::<ScopeResources>() > 0,
+        QuarantineTarget { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
+        QuarantineTarget { kind: Kind::Route, .. } => engine.offloaded_of::<SharedRouteResources>() > 0,
+        QuarantineTarget { kind: Kind::ScopedRoute, .. } => engine.offloaded_of::<ScopeResources>() > 0,
         _ => false,
     }
 }
 
-fn key<V>((target, _): (&Target, V)) -> Target {
+fn key<V>((target, _): (&QuarantineTarget, V)) -> QuarantineTarget {
     target.clone()
 }
 

@@ -34,7 +34,9 @@ use crate::{
         slot_name,
     },
     translations::{HostKey, NamedClustersInUse, SharedClustersInUse, TlsByHost},
-    withheld::{self, FleetTarget, Target, Withheld, WithheldInFleets, WithheldRows, WithholdReason, Withholdable},
+    withheld::{
+        self, FleetTarget, QuarantineTarget, Withheld, WithheldInFleets, WithheldRows, WithholdReason, Withholdable,
+    },
 };
 use bytes::Bytes;
 use engine::{Engine, Reads, Table};
@@ -109,7 +111,7 @@ impl Resource {
     ) -> Self {
         let what = format!("{} {}", kind.label(), self.name);
         let Some(fleet) = self.fleet.clone() else {
-            let fleets = reads.probe::<WithheldInFleets>(&Target::resource(kind, self.name.clone()));
+            let fleets = reads.probe::<WithheldInFleets>(&QuarantineTarget::resource(kind, self.name.clone()));
             let refused = fleets.filter_map(|target| {
                 let why = withheld::why(target, self.hash, reads)?.reported()?;
                 let what = format!("{what} in fleet {}", target.fleet);

@@ -6,6 +6,7 @@
 
 pub use dialect_emissary::Scripts;
 pub use dialect_gateway::PortShift;
+use dialect_httpproxy::authorization::OperatorServer;
 pub use dialect_httpproxy::{GlobalRateLimits, route::rate_limit::global::default_policy};
 use engine::{Engine, Input, Table};
 use envoy::cluster::ClusterSettings;
@@ -113,7 +114,7 @@ pub struct Settings {
     pub cluster: ClusterSettings,
     /// What objects may refer to, and the namespace of Sesame.
     pub resolve: resolve::Settings,
-    /// What holds for Ingresses.
+    /// What holds for Ingresses; the id of this instance is taken from [`Settings::emissary`].
     pub ingress: dialect_ingress::Settings,
     /// What holds for HTTPProxies.
     pub http_proxy: dialect_httpproxy::Settings,
@@ -180,6 +181,11 @@ impl Settings {
         (self.certificates != Certificates::PerChain).then_some(xds::RequiredEnvoy { version: (1, 38), why })
     }
 
+    /// What holds for Ingresses, with the id of this instance.
+    fn ingresses(&self) -> dialect_ingress::Settings {
+        dialect_ingress::Settings { ambassador_id: self.emissary.ambassador_id.clone(), ..self.ingress.clone() }
+    }
+
     /// What holds for Gateways, with the ports of the shared fleet's listeners on the address of Gateways.
     fn gateway(&self) -> dialect_gateway::Settings {
         let of = |bind: Bind| Some(bind.port).filter(|_| bind.address == self.gateway.address);
@@ -212,7 +218,11 @@ impl Settings {
     /// What holds for HTTPProxies, with what follows from the servers that the operator names.
     fn http_proxies(&self) -> dialect_httpproxy::Settings {
         let mut settings = self.http_proxy.clone();
-        settings.global_authorization = self.authorization.is_some();
+        let operator = |GlobalAuthorization { extension, settings }: &GlobalAuthorization| OperatorServer {
+            extension: (extension.namespace.clone(), extension.name.clone()),
+            settings: settings.clone(),
+        };
+        settings.global_authorization = self.authorization.as_ref().map(operator);
         let authorization = self.authorization.iter().map(|global| &global.extension);
         let rate_limits = self.rate_limit_service.iter().map(|(extension, _)| extension);
         let tracing = self.tracing.iter().map(|(extension, _)| extension);
@@ -420,7 +430,7 @@ pub fn set(engine: &mut Engine, settings: &Settings) {
     engine.set::<Fleets>(&FleetId::Shared, settings.fleet());
     engine.set::<ForClusters>(&(), settings.cluster.clone());
     engine.set::<ForResolve>(&(), settings.resolve.clone());
-    engine.set::<ForIngresses>(&(), settings.ingress.clone());
+    engine.set::<ForIngresses>(&(), settings.ingresses());
     engine.set::<ForHttpProxies>(&(), settings.http_proxies());
     engine.set::<ForGateways>(&(), settings.gateway());
     engine.set::<ForEmissary>(&(), settings.emissary());

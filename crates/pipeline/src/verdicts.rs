@@ -115,7 +115,7 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
     None
 }
 
-/// Certificates that clients refuse at this time, and client CAs and CRLs for which clients are refused, or soon will be.
+/// Certificates that clients reject at this time, and client CAs and CRLs for which clients are rejected, or soon will be.
 fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
     for piece in tls {
@@ -138,23 +138,24 @@ fn message(dated: &Dated, state: &OutOfDate) -> (Code, String) {
             (Code::CertificateExpired, format!("the certificate in {secret} {state}"))
         }
         (Dated::Crls(secret), state @ OutOfDate::Soon(_)) => {
-            (Code::CrlExpiresSoon, format!("a CRL in {secret} {state}; every client is refused then"))
+            let why = format!("a CRL in {secret} {state}; client certificates of its CA are rejected then");
+            (Code::CrlExpiresSoon, why)
         }
         (Dated::ClientCa(object), state @ OutOfDate::Soon(_)) => {
-            let why = format!("a CA in {object} {state}; client certificates that it signed are refused then");
+            let why = format!("a CA in {object} {state}; client certificates that it signed are rejected then");
             (Code::ClientCaExpiresSoon, why)
         }
         (Dated::ClientCa(object), state) => {
-            let why = format!("a CA in {object} {state}; client certificates that it signed are refused");
+            let why = format!("a CA in {object} {state}; client certificates that it signed are rejected");
             (Code::ClientCaExpired, why)
         }
         (Dated::Crls(secret), state) => {
-            (Code::CrlExpired, format!("a CRL in {secret} {state}; every client is refused"))
+            (Code::CrlExpired, format!("a CRL in {secret} {state}; client certificates of its CA are rejected"))
         }
     }
 }
 
-/// CAs whose client certificates are refused, because nobody knows which of them are revoked.
+/// CAs whose client certificates are rejected, because nobody knows which of them are revoked.
 fn without_crl(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
     for piece in tls {
@@ -166,7 +167,7 @@ fn without_crl(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
         let Some(names) = reads.get::<CasWithoutCrl>(trust) else { continue };
         let more = if names.len() > CAS { ", …" } else { "" };
         let names = names.iter().take(CAS).map(|name| &**name).collect::<Vec<_>>().join(", ");
-        let why = format!("{crls} has no CRL of {names}{more}: client certificates that it signed are refused");
+        let why = format!("{crls} has no CRL of {names}{more}: client certificates that it signed are rejected");
         all.push(Verdict::new(Code::CrlMissing, piece.origin.clone(), why));
     }
 }

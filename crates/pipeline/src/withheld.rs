@@ -11,7 +11,7 @@ use engine::{Index, Input, Reads, Table};
 use model::{Code, FleetId, ObjectRef};
 use std::{marker::PhantomData, sync::Arc};
 use xds::Kind;
-pub use xds::{Quarantined, Target};
+pub use xds::{QuarantineTarget, Quarantined};
 
 /// How much of a proxy's text is told to people; some of it shows whole messages.
 const TOLD: usize = 600;
@@ -23,19 +23,20 @@ pub struct FleetTarget {
     /// The fleet.
     pub fleet: FleetId,
     /// What.
-    pub target: Target,
+    pub target: QuarantineTarget,
 }
 
 impl FleetTarget {
     /// A whole resource.
     pub fn resource(fleet: FleetId, kind: Kind, name: Arc<str>) -> Self {
-        Self { fleet, target: Target::resource(kind, name) }
+        Self { fleet, target: QuarantineTarget::resource(kind, name) }
     }
 }
 
 /// A host, as a target: of the resource that carries it, whichever that is.
 pub fn of_host((listener, host): &HostKey) -> FleetTarget {
-    let target = Target { kind: Kind::Route, name: listener.name().clone(), host: Some(host.to_string().into()) };
+    let host = Some(host.to_string().into());
+    let target = QuarantineTarget { kind: Kind::Route, name: listener.name().clone(), host };
     FleetTarget { fleet: listener.fleet().clone(), target }
 }
 
@@ -54,7 +55,7 @@ impl WithholdReason {
     /// What is said about it; nothing where it only waits.
     pub fn reported(&self) -> Option<(Code, &str)> {
         match self {
-            WithholdReason::Withheld(text) => Some((Code::EnvoyRefused, text)),
+            WithholdReason::Withheld(text) => Some((Code::EnvoyRejected, text)),
             WithholdReason::TooLarge(text) => Some((Code::ResourceTooLarge, text)),
             WithholdReason::Waits(_) => None,
         }
@@ -77,10 +78,10 @@ pub struct WithheldInFleets;
 
 impl Index for WithheldInFleets {
     type Of = WithheldVersions;
-    type Key = Target;
+    type Key = QuarantineTarget;
     const NAME: &'static str = "by target";
 
-    fn keys(target: &FleetTarget, _: &Vec<(u64, WithholdReason)>) -> impl IntoIterator<Item = Target> {
+    fn keys(target: &FleetTarget, _: &Vec<(u64, WithholdReason)>) -> impl IntoIterator<Item = QuarantineTarget> {
         [target.target.clone()]
     }
 }

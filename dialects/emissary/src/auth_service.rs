@@ -121,7 +121,7 @@ impl AuthServices {
             let is_near = settings.cross_namespace || other.meta.namespace == first.meta.namespace;
             if !is_near {
                 let why = format!("{object} is in effect; an AuthService of another namespace is not asked");
-                problems.add(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
+                problems.add(Problem { code: Code::EmissaryOlderObjectInEffect, field: "".into(), why: why.into() });
             } else if let (Some(found), Some(asked)) = (all.read(other, view, settings, &mut problems), &asked) {
                 let field = "auth_service";
                 let rejection = match (found.called.service(), asked.called.service()) {
@@ -395,7 +395,7 @@ pub fn translate(subject: ObjectRef, all: &AuthServices) -> Translation {
 /// What is told about an AuthService that is not asked because the operator's server is.
 pub fn passed_over(subject: ObjectRef) -> Translation {
     let why = "the operator's authorization server is asked instead; an AuthService in the namespace of Sesame takes its place";
-    let verdicts = vec![Verdict::new(Code::EmissaryOlderHolds, subject.at(""), why)];
+    let verdicts = vec![Verdict::new(Code::EmissaryOlderObjectInEffect, subject.at(""), why)];
     Translation { verdicts, ..Translation::empty(subject) }
 }
 

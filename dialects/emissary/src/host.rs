@@ -75,7 +75,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
                     "on Listener {}/{} connections for {} are passed on by {mapping}",
                     bound.object.namespace, bound.object.name, host.host
                 );
-                problems.add(Problem::new(Code::EmissaryHostGivesWay, "hostname", why));
+                problems.add(Problem::new(Code::EmissaryHostOverridden, "hostname", why));
             }
             let rival = match passed_on {
                 None => of_same_server_name(object, &host, bound, &shown, view, settings),

@@ -70,7 +70,7 @@ impl LogServices {
                 true => None,
             };
             if let Some(why) = rejection {
-                problems.add(Problem { code: Code::EmissaryOlderHolds, field: "".into(), why: why.into() });
+                problems.add(Problem { code: Code::EmissaryOlderObjectInEffect, field: "".into(), why: why.into() });
             } else {
                 let (namespace, code) = (&*object.meta.namespace, Code::LogServiceInvalid);
                 let mut reading =

@@ -98,11 +98,13 @@ fn made(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<(Action, Policy)> 
     let policy = headers::policy(work);
     let global_limit = labels::read(work);
     if is_redirect && !is_shadow {
+        ignored::report_of_forwards(spec, work.problems);
         if global_limit.is_some() && spec.labels.ok().is_some_and(|labels| !labels.is_empty()) {
             work.problems.no_effect("labels", "requests that are redirected are not counted");
         }
         return Some((Action::Redirect(redirect::read(work)?), policy?));
     }
+    ignored::report_of_redirects(spec, work.problems);
     let authorization = authorization::read(work);
     let forward = forward::read(work);
     Some((Action::Forward(Box::new(forward?)), Policy { authorization: authorization?, global_limit, ..policy? }))

@@ -99,15 +99,32 @@ pub fn translate(
     let mut verdicts = problems.into_verdicts();
     if let Some(other) = older {
         let why = format!("{other} comes first and is in effect");
-        let verdict = model::Verdict::new(Code::EmissaryOlderHolds, subject.at(""), why);
+        let verdict = model::Verdict::new(Code::EmissaryOlderObjectInEffect, subject.at(""), why);
         verdicts.push(verdict.related_to(other.at("")));
     }
-    if ![AMBASSADOR, TLS, AUTHENTICATION].contains(&&*module.meta.name) {
-        let name = &module.meta.name;
-        let why = format!("a Module `{name}` has no effect; settings are in the Module `{AMBASSADOR}`");
-        verdicts.push(model::Verdict::new(Code::EmissaryNoEffect, subject.at("metadata.name"), why));
-    }
+    let found = by_name(&subject, view);
+    verdicts.extend(found.map(|(code, why)| model::Verdict::new(code, subject.at("metadata.name"), why)));
     Translation { verdicts, ..Translation::empty(subject) }
+}
+
+/// What is told about a Module whose name says that its settings are not served.
+fn by_name(subject: &ObjectRef, view: &mut impl EmissaryView) -> Option<(Code, String)> {
+    let name = &*subject.name;
+    let no_effect = |instead: &str| (Code::EmissaryNoEffect, format!("a Module `{name}` has no effect; {instead}"));
+    match name {
+        AMBASSADOR => None,
+        TLS => Some(no_effect("write a TLSContext, and name it in `tlsContext` of a Host or in `tls` of a Mapping")),
+        AUTHENTICATION => Some(match view.auth_service() {
+            Some(service) if service.object == *subject => {
+                let why =
+                    format!("a Module `{name}` is an AuthService that cannot be used; replace it by an AuthService");
+                (Code::AuthServiceInvalid, why)
+            }
+            Some(service) => no_effect(&format!("{} is in effect", service.object)),
+            None => no_effect("the operator's authorization server is asked instead"),
+        }),
+        _ => Some(no_effect(&format!("settings are in the Module `{AMBASSADOR}`"))),
+    }
 }
 
 /// What is told about the settings of the Module in effect.
@@ -120,7 +137,7 @@ fn report(
 ) {
     for (key, instead) in written.dead_keys() {
         let instead = instead.map(|instead| format!("; use {instead}")).unwrap_or_default();
-        problems.add(Problem::new(Code::EmissaryDeadKey, key, format!("`{key}` has no effect{instead}")));
+        problems.add(Problem::new(Code::ModuleKeyIgnored, key, format!("`{key}` has no effect{instead}")));
     }
     unserved::report(written, problems);
     scripts::report(subject, written, settings, problems);
@@ -175,6 +192,7 @@ mod tests {
             module("b", "ambassador", "2026-01-01T00:00:00Z", json!({ "server_name": "old", "use_proxy_proto": true }));
         let new = module("a", "ambassador", "2026-01-02T00:00:00Z", json!({ "server_name": "new" }));
         let other = module("a", "statsd", "2025-01-01T00:00:00Z", json!({}));
+        let tls = module("a", "tls", "2025-01-01T00:00:00Z", json!({ "server": { "secret": "cert" } }));
         for order in [[&old, &new, &other], [&other, &new, &old]] {
             let found = in_effect(order.into_iter().map(|module| &**module)).unwrap();
             assert_eq!(found.object.to_string(), "Module b/ambassador");
@@ -191,6 +209,12 @@ mod tests {
         assert_eq!(
             reported(&other, found.as_ref()),
             ["SES9001 metadata.name: a Module `statsd` has no effect; settings are in the Module `ambassador`"]
+        );
+        assert_eq!(
+            reported(&tls, found.as_ref()),
+            [
+                "SES9001 metadata.name: a Module `tls` has no effect; write a TLSContext, and name it in `tlsContext` of a Host or in `tls` of a Mapping"
+            ]
         );
         assert_eq!(in_effect(std::iter::empty()), None);
     }
@@ -233,6 +257,20 @@ mod tests {
             assert_eq!(found.script(&settings).as_deref(), is_run.then_some("x"));
         }
         assert_eq!(reported(&scripts, Some(&found)).len(), 1);
+    }
+
+    #[test]
+    fn a_default_header_is_told_where_it_is_written() {
+        let headers = json!({ "add_response_headers": { "x-a": { "value": "%REQ(x-b)%" } } });
+        let of_mappings = json!({ "httpmapping": headers });
+        let rows =
+            [(of_mappings, "defaults.httpmapping.add_response_headers"), (headers, "defaults.add_response_headers")];
+        for (defaults, field) in rows {
+            let written = module("a", "ambassador", "2026-01-01T00:00:00Z", json!({ "defaults": defaults }));
+            let found = in_effect([&*written].into_iter());
+            let told = reported(&written, found.as_ref());
+            assert!(told.len() == 1 && told[0].starts_with(&format!("SES9102 spec.config.{field}: ")), "{told:?}");
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl RateLimitServices {
             false => format!("{object} is in effect"),
         };
         for other in objects.iter().skip(if is_operators { 0 } else { 1 }) {
-            let verdict = Verdict::new(Code::EmissaryOlderHolds, subject(other).at(""), holder.clone());
+            let verdict = Verdict::new(Code::EmissaryOlderObjectInEffect, subject(other).at(""), holder.clone());
             told.insert(subject(other), vec![verdict]);
         }
         Some(Self { in_effect: RateLimitServiceInEffect { object, domain, is_usable }, service, told, is_pending })

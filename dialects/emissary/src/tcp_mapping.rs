@@ -2,12 +2,14 @@
 //!
 //! In: the object, and the [plan](TcpPlan) of all of them. Out: TLS hosts whose connections are passed on, or where a TCP listener leads.
 //! TCPMappings with one port and one host share its connections by their weights: the oldest asks for all of them, the others for
-//! nothing. Where no Listener has the port, the oldest on it asks for one. Whatever cannot be served ends connections; they are
-//! taken by no other host.
+//! nothing. Under TLS they are of one namespace, that of the oldest, whose certificate is shown; all connections of a port may also be
+//! shared with other namespaces, and both sides are told. Where no Listener has the port, the oldest on it asks for one. Whatever cannot
+//! be served ends connections; they are taken by no other host.
 
 mod plan;
 mod termination;
 
+use plan::MOST;
 pub use plan::{TcpKey, TcpPlan};
 
 use crate::{
@@ -19,7 +21,7 @@ use kinds::{
     kind,
 };
 use model::{
-    ClusterId, Code, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Timeout, Translation,
+    ClusterId, Code, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Timeout, Translation, Verdict,
     cluster::{Backend, ClusterOverrides, DnsAddresses, DnsLookup},
     listener::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget},
     route::Depth,
@@ -29,9 +31,6 @@ use model::{
 };
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use termination::Decryption;
-
-/// The most TCPMappings that share connections.
-const MOST: usize = 64;
 
 /// What a TCPMapping asks for.
 pub fn translate(object: &TcpMapping, view: &mut impl EmissaryView, settings: &Settings) -> Translation {
@@ -44,11 +43,11 @@ pub fn translate(object: &TcpMapping, view: &mut impl EmissaryView, settings: &S
     let plan = view.tcp_plan();
     let members = key.as_ref().and_then(|key| plan.groups.get(key)).map(Vec::as_slice).unwrap_or_default();
     if let (Some(key), Some(first)) = (&key, members.first()) {
-        if members.iter().position(|one| *one == subject).is_some_and(|at| at >= MOST) {
-            let why = format!("at most {MOST} TCPMappings share connections");
-            problems.refuse(Problem::new(Code::TcpMappingConflict, "port", why));
-        }
-        let place = place(object, key, own.address.unwrap_or(settings.address), &plan, &view.listeners(), settings);
+        let address = own.address.unwrap_or(settings.address);
+        let place = match members.contains(&subject) {
+            true => place(object, key, address, &plan, &view.listeners(), settings),
+            false => Err(left_out(&subject, key, first, settings)),
+        };
         match place {
             Err((field, why)) => problems.refuse(Problem::new(Code::TcpMappingConflict, field, why)),
             Ok((listener, claim)) => {
@@ -66,6 +65,7 @@ pub fn translate(object: &TcpMapping, view: &mut impl EmissaryView, settings: &S
                     translation.verdicts = told.into_verdicts();
                 }
                 weights(object, members, view, &mut problems);
+                translation.verdicts.extend(shares_across_namespaces(&subject, members, view));
             }
         }
     }
@@ -118,7 +118,7 @@ fn member(
         ..ClusterOverrides::default()
     };
     let weight = reading.problems.optional("weight", &spec.weight).copied();
-    let percent = weight.map(|weight| u8::try_from(weight).ok().filter(|weight| *weight <= 100));
+    let percent = weight.map(percent);
     if let (Some(weight), Some(None)) = (weight, percent) {
         reading.refuse("weight", format!("must be from 0 to 100, not {weight}"));
     }
@@ -134,6 +134,11 @@ fn member(
         address,
         is_pending,
     }
+}
+
+/// A weight, if it is one.
+fn percent(weight: i64) -> Option<u8> {
+    u8::try_from(weight).ok().filter(|weight| *weight <= 100)
 }
 
 /// A resolver that is named must be there; the endpoints of a Service are found the same way by each.
@@ -265,6 +270,19 @@ fn place(
     Ok((listener, claim))
 }
 
+/// Why a TCPMapping gets none of the connections of its port and host, and the field.
+fn left_out(subject: &ObjectRef, key: &TcpKey, first: &ObjectRef, settings: &Settings) -> (&'static str, String) {
+    if key.host.is_none() || settings.cross_namespace || subject.namespace == first.namespace {
+        return ("port", format!("at most {MOST} TCPMappings share connections"));
+    }
+    let port = key.port;
+    let why = format!(
+        "{first} is older and has this host on port {port}: decrypted connections go only to TCPMappings of its namespace; \
+         --emissary-cross-namespace allows others"
+    );
+    ("host", why)
+}
+
 /// The TCPMapping that has the connections of a Host on a Listener, where it is in the namespace of the Host: the Host gives way.
 pub(crate) fn in_place_of(
     object: &emissary::Host,
@@ -380,6 +398,35 @@ fn weights(object: &TcpMapping, members: &[ObjectRef], view: &mut impl EmissaryV
         let why = format!("Total weight of mappings exceeds 100; {} gets what the others leave", object.meta.name);
         problems.add(Problem::new(Code::TcpMappingConflict, "weight", why));
     }
+}
+
+/// What a TCPMapping is told where one of another namespace than the oldest gets a share of the connections: both sides are.
+fn shares_across_namespaces(own: &ObjectRef, members: &[ObjectRef], view: &mut impl EmissaryView) -> Vec<Verdict> {
+    let Some(oldest) = members.first() else { return Vec::new() };
+    if members.iter().all(|one| one.namespace == oldest.namespace) {
+        return Vec::new();
+    }
+    let (mut names, mut weights) = (Vec::new(), Vec::new());
+    for name in members {
+        let Some(object) = view.tcp_mapping(name) else { continue };
+        let weight = object.spec.weight.ok().copied().flatten();
+        names.push(name);
+        weights.push(weight.map(|weight| percent(weight).unwrap_or_default()));
+    }
+    let others = names.into_iter().zip(shares(&weights));
+    let others = others.filter(|(other, share)| *share > 0 && other.namespace != oldest.namespace);
+    let told = others.filter_map(|(other, _)| {
+        let (why, related) = if own == oldest {
+            (format!("{other} gets a share of its connections"), other)
+        } else if own == other {
+            (format!("it gets a share of the connections of {oldest}"), oldest)
+        } else {
+            return None;
+        };
+        let verdict = Verdict::new(Code::RouteSharedAcrossNamespaces, own.at("spec"), why);
+        Some(verdict.related_to(related.at("spec")))
+    });
+    told.collect()
 }
 
 /// Whether a weight, which may be any number here, is more than those before it leave of a hundred.

@@ -72,7 +72,7 @@ impl TracingServices {
             false => (others, format!("{object} is in effect")),
         };
         for other in passed_over {
-            let verdict = Verdict::new(Code::EmissaryOlderHolds, subject(other).at(""), holder.clone());
+            let verdict = Verdict::new(Code::EmissaryOlderObjectInEffect, subject(other).at(""), holder.clone());
             told.insert(subject(other), vec![verdict]);
         }
         Some(Self { object, tracer, told, is_pending })

@@ -4,7 +4,7 @@
 //! is asked. What cannot be used makes the host, or the route, fail closed. An ExtensionService that is not there, or not valid, is
 //! told here: requests are denied, or pass where `failOpen` says so.
 
-use crate::{HttpProxyView, Rejection, Work, route::FieldContext};
+use crate::{HttpProxyView, Rejection, Work, duration::timeout, route::FieldContext};
 use kinds::{
     Fault, HttpProxy, TextMap,
     http_proxy::{
@@ -58,6 +58,47 @@ impl AuthSettings {
         let Self { protocol, timeout, fail_open, body, .. } = self;
         AuthServer { extension, protocol: protocol.clone(), timeout: *timeout, fail_open: *fail_open, body: *body }
     }
+
+    /// Takes the operator's settings of the same server: no more requests pass without it, and it is asked in the operator's way. Gives
+    /// the fields below the host's authorization that are set and have no effect.
+    fn take_operators(&mut self, operator: &Self, written: &AuthorizationServer) -> Vec<&'static str> {
+        let mut ignored = Vec::new();
+        let mut ignore = |is_written: bool, field| ignored.extend(is_written.then_some(field));
+        if self.fail_open && !operator.fail_open {
+            self.fail_open = false;
+            ignore(true, "failOpen");
+        }
+        if self.protocol != operator.protocol {
+            let is_same_kind = (self.protocol == AuthProtocol::Grpc) == (operator.protocol == AuthProtocol::Grpc);
+            ignore(!is_same_kind && written.service_type.is_some(), "serviceType");
+            ignore(written.http_settings.is_some(), "httpSettings");
+            self.protocol = operator.protocol.clone();
+        }
+        if self.body != operator.body {
+            ignore(written.with_request_body.is_some(), "withRequestBody");
+            self.body = operator.body;
+        }
+        if self.protocol != AuthProtocol::Grpc && !self.context.is_empty() {
+            self.context = AuthContext::new();
+            ignore(true, "authPolicy.context");
+        }
+        ignored
+    }
+}
+
+/// The authorization server that the operator names for routes whose host names none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorServer {
+    /// The namespace and the name of its extension.
+    pub extension: (Arc<str>, Arc<str>),
+    /// How it is asked, and what it is told.
+    pub settings: AuthSettings,
+}
+
+impl OperatorServer {
+    fn is(&self, id: &ObjectRef) -> bool {
+        self.extension.0 == id.namespace && self.extension.1 == id.name
+    }
 }
 
 /// What a host says to its routes.
@@ -69,6 +110,8 @@ pub(crate) struct HostAuthorization {
     is_stated: bool,
     disabled: bool,
     context: AuthContext,
+    /// What stays of the context, whatever routes say: the operator's entries, where the host names the operator's server.
+    operators: AuthContext,
 }
 
 /// Reads what a host says; everything that is in the way of it.
@@ -81,7 +124,9 @@ pub(crate) fn of_host(
     let field = FieldPath::from("spec.virtualhost.authorization");
     let found = host.authorization.get().map_err(|fault: &Fault| vec![fault.into()])?;
     let Some(authorization) = found else { return Ok(()) };
-    let settings = settings(authorization, &field).map_err(|rejection| vec![rejection])?;
+    let mut notes = Vec::new();
+    let mut settings = settings(authorization, &field, &mut notes).map_err(|rejection| vec![rejection])?;
+    notes.into_iter().for_each(|note| work.report(subject, note));
     if settings.limits_headers {
         let why = "no effect: all headers of a request are sent, except those that begin with x-sesame-";
         let at = field.field("httpSettings").field("allowedAuthorizationHeaders");
@@ -93,9 +138,10 @@ pub(crate) fn of_host(
         let at = FieldPath::from("spec.virtualhost.tls.enableFallbackCertificate");
         rejections.push(Rejection::new(Code::ProxyTlsIncompatible, at, "cannot be used together with authorization"));
     }
+    let mut operators = AuthContext::new();
     let server = match authorization.extension_ref.as_deref() {
         None => {
-            if !settings.disabled && !work.settings.global_authorization {
+            if !settings.disabled && work.settings.global_authorization.is_none() {
                 let why = "extensionRef is missing, and the operator has configured no globalExtAuth";
                 rejections.push(Rejection::new(Code::ExtensionNotFound, field.field("extensionRef"), why));
             }
@@ -108,7 +154,18 @@ pub(crate) fn of_host(
             }
             let at = field.field("extensionRef");
             match extension(work, object, subject, reference, &at) {
-                Ok(extension) => Some(Arc::new(settings.server(extension))),
+                Ok((id, extension)) => {
+                    if let Some(operator) = work.settings.global_authorization.as_ref().filter(|it| it.is(&id)) {
+                        operators = operator.settings.context.clone();
+                        for name in settings.take_operators(&operator.settings, authorization) {
+                            let at = FieldPath::from(format!("{field}.{name}").as_str());
+                            let why =
+                                "no effect: the server is that of globalExtAuth, and the operator's setting holds";
+                            work.report(subject, Rejection::new(Code::ProxyIgnored, at, why));
+                        }
+                    }
+                    Some(Arc::new(settings.server(extension)))
+                }
                 Err(rejection) => {
                     rejections.push(rejection);
                     None
@@ -121,7 +178,7 @@ pub(crate) fn of_host(
     }
     let is_stated = authorization.auth_policy.is_some();
     work.authorization =
-        HostAuthorization { server, is_stated, disabled: settings.disabled, context: settings.context };
+        HostAuthorization { server, is_stated, disabled: settings.disabled, context: settings.context, operators };
     Ok(())
 }
 
@@ -131,7 +188,7 @@ pub(crate) fn of_route<V>(
     place: &FieldContext<'_>,
     route: &http_proxy::Route,
 ) -> Result<Authorization, Rejection> {
-    let HostAuthorization { server, is_stated, disabled, context } = &work.authorization;
+    let HostAuthorization { server, is_stated, disabled, context, operators } = &work.authorization;
     let (mut is_stated, mut disabled, mut context) = (*is_stated, *disabled, context.clone());
     if let Some(policy) = route.auth_policy.get()? {
         is_stated = true;
@@ -142,20 +199,24 @@ pub(crate) fn of_route<V>(
     }
     Ok(match server {
         _ if disabled => Authorization::Disabled,
-        Some(server) => Authorization::Ask(Arc::new(AuthCheck { server: server.clone(), context })),
+        Some(server) => {
+            // The operator's entries win: the server decides by them.
+            context.extend(operators.iter().map(|(key, value)| (key.clone(), value.clone())));
+            Authorization::Ask(Arc::new(AuthCheck { server: server.clone(), context }))
+        }
         None if is_stated => Authorization::AskDefault(Arc::new(context)),
         None => Authorization::Unset,
     })
 }
 
-/// The ExtensionService that is meant; one that cannot be used is told.
+/// Which ExtensionService is meant, and how it is called; one that cannot be used is told.
 fn extension(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &HttpProxy,
     subject: &ObjectRef,
     reference: &ExtensionServiceReference,
     field: &FieldPath,
-) -> Result<Option<Extension>, Rejection> {
+) -> Result<(ObjectRef, Option<Extension>), Rejection> {
     let own = if work.kind == kind::SESAME_HTTP_PROXY {
         kind::SESAME_EXTENSION_SERVICE
     } else {
@@ -176,7 +237,8 @@ fn extension(
     }
     let id = ObjectRef::new(kind, namespace, name);
     let found = permitted(work, object, &id).and_then(|()| resolve::extension::get(work.view, &id));
-    Ok(found.map_err(|rejection| work.report(subject, Rejection::resolved(rejection, field.clone()))).ok())
+    let found = found.map_err(|rejection| work.report(subject, Rejection::resolved(rejection, field.clone())));
+    Ok((id, found.ok()))
 }
 
 /// Whether the host may use an ExtensionService: whoever names one has its server see requests with all their credentials, and
@@ -198,13 +260,18 @@ fn permitted(
     Err(resolve::Rejection::new(Code::ExtensionNotPermitted, why))
 }
 
-/// Reads what the operator sets about a server; an error names the field below it.
+/// Reads what the operator sets about a server; an error names the field below it. A timeout that is too long is shortened.
 pub fn of_operator(server: &AuthorizationServer) -> Result<AuthSettings, String> {
-    settings(server, &FieldPath::from("")).map_err(|rejection| format!("{}: {}", rejection.field, rejection.why))
+    let read = settings(server, &FieldPath::from(""), &mut Vec::new());
+    read.map_err(|rejection| format!("{}: {}", rejection.field, rejection.why))
 }
 
 /// Reads everything about a server but which it is.
-fn settings(server: &AuthorizationServer, field: &FieldPath) -> Result<AuthSettings, Rejection> {
+fn settings(
+    server: &AuthorizationServer,
+    field: &FieldPath,
+    notes: &mut Vec<Rejection>,
+) -> Result<AuthSettings, Rejection> {
     let reject = |name: &str, why: String| Rejection::new(Code::ProxyAuthSettings, field.field(name), why);
     let http = server.http_settings.as_deref();
     let protocol = match (server.service_type.as_deref(), http) {
@@ -215,8 +282,8 @@ fn settings(server: &AuthorizationServer, field: &FieldPath) -> Result<AuthSetti
         (Some("http"), http) => over_http(http, &field.field("httpSettings"))?,
         (Some(other), _) => return Err(reject("serviceType", format!("must be grpc or http, not `{other}`"))),
     };
-    let timeout = Timeout::parse(server.response_timeout.as_deref().unwrap_or_default())
-        .map_err(|error| Rejection::new(Code::ProxyAuthTimeout, field.field("responseTimeout"), error.to_string()))?;
+    let text = server.response_timeout.as_deref();
+    let timeout = timeout(text, Code::ProxyAuthTimeout, field.field("responseTimeout"), notes)?;
     let mut body = None;
     if let Some(wanted) = &server.with_request_body {
         let most = wanted.max_request_bytes.unwrap_or(BODY);

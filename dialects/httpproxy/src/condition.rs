@@ -2,7 +2,7 @@
 //!
 //! A [`Scope`] is what all includes on the way have said. It only ever narrows: prefixes are joined, headers and
 //! parameters are added, and a child's pattern is put behind its parents' prefixes as one group, so that nothing in it can
-//! reach around them.
+//! reach around them. A prefix or an exact path that no request can have, such as one with a query, is told, and takes nothing.
 
 pub(crate) mod headers;
 mod query;
@@ -11,7 +11,7 @@ use crate::Rejection;
 use kinds::{List, http_proxy::Condition};
 use model::{
     Code, FieldPath, Regex,
-    route::{Conditions, Path, PathMatch},
+    route::{Conditions, Path, PathError, PathMatch},
 };
 
 /// What a route's requests must fulfil besides the route's own conditions.
@@ -19,6 +19,8 @@ use model::{
 pub(crate) struct Scope {
     /// The prefixes, joined; empty or a path.
     prefix: String,
+    /// Whether no request has such a path.
+    is_empty: bool,
     pub conditions: Conditions,
 }
 
@@ -43,32 +45,31 @@ impl Scope {
     ) -> Result<Self, Rejection> {
         let field = field.field("conditions");
         let (part, at) = path_part(block, &field, Code::ProxyIncludePath)?;
-        let reject = |why: &str| Rejection::new(Code::ProxyIncludePath, at.clone(), why);
         let prefix = match part {
-            PathPart::All => self.prefix.clone(),
-            PathPart::Prefix(prefix) => joined(&self.prefix, prefix),
+            PathPart::All => (!self.is_empty).then(|| self.prefix.clone()),
+            PathPart::Prefix(prefix) => {
+                self.path_behind(prefix, Code::ProxyIncludePath, &at, notes)?.map(|path| path.to_string())
+            }
             PathPart::Exact(_) | PathPart::Regex(_) => {
-                return Err(reject("an include supports only prefix conditions, not exact or regex"));
+                let why = "an include supports only prefix conditions, not exact or regex";
+                return Err(Rejection::new(Code::ProxyIncludePath, at, why));
             }
         };
-        if !prefix.is_empty() {
-            Path::parse(&prefix).map_err(|error| reject(&error.to_string()))?;
-        }
         let conditions = self.with(block, &field, notes)?;
-        Ok(Self { prefix, conditions })
+        Ok(Self { is_empty: prefix.is_none(), prefix: prefix.unwrap_or_default(), conditions })
     }
 
-    /// The match of a route with conditions of its own.
+    /// The match of a route with conditions of its own; nothing where no request has its path.
     pub fn route(
         &self,
         block: &List<Condition>,
         field: &FieldPath,
         notes: &mut Vec<Rejection>,
-    ) -> Result<(PathMatch, Conditions), Rejection> {
+    ) -> Result<Option<(PathMatch, Conditions)>, Rejection> {
         let field = field.field("conditions");
-        let path = self.matched(path_part(block, &field, Code::ProxyRoutePath)?)?;
+        let path = self.matched(path_part(block, &field, Code::ProxyRoutePath)?, notes)?;
         let conditions = self.with(block, &field, notes)?;
-        Ok((path, conditions.sorted()))
+        Ok(path.map(|path| (path, conditions.sorted())))
     }
 
     /// What can be read of conditions of which something cannot: all that they mean lies in it. Nothing where the path cannot
@@ -80,8 +81,8 @@ impl Scope {
             // What could not be read may have been the path.
             return None;
         }
-        let path = self.matched(part).ok()?;
         let (mut conditions, mut notes) = (self.conditions.clone(), Vec::new());
+        let path = self.matched(part, &mut notes).ok()??;
         for (_, condition) in block.good() {
             let header = condition.header.as_ref();
             conditions.headers.extend(header.and_then(|it| headers::condition(it, &field, &mut notes).ok()));
@@ -93,17 +94,39 @@ impl Scope {
         Some((path, conditions.sorted()))
     }
 
-    fn matched(&self, (part, field): Placed<'_>) -> Result<PathMatch, Rejection> {
-        let reject = |why: String| Rejection::new(Code::ProxyRoutePath, field.clone(), why);
-        let plain = |text: String| Path::parse(&text).map_err(|error| reject(error.to_string()));
+    fn matched(&self, (part, field): Placed<'_>, notes: &mut Vec<Rejection>) -> Result<Option<PathMatch>, Rejection> {
+        let code = Code::ProxyRoutePath;
         Ok(match part {
             PathPart::All => self.path(),
-            PathPart::Prefix(prefix) => PathMatch::Prefix(plain(joined(&self.prefix, prefix))?),
-            PathPart::Exact(exact) => PathMatch::Exact(plain(joined(&self.prefix, exact))?),
+            PathPart::Prefix(prefix) => self.path_behind(prefix, code, &field, notes)?.map(PathMatch::Prefix),
+            PathPart::Exact(exact) => self.path_behind(exact, code, &field, notes)?.map(PathMatch::Exact),
             PathPart::Regex(pattern) => {
-                PathMatch::Regex(self.pattern(pattern).map_err(|why| reject(why).coded(Code::ProxyRouteRegex))?)
+                let pattern = self.pattern(pattern);
+                let pattern = pattern.map_err(|why| Rejection::new(Code::ProxyRouteRegex, field, why))?;
+                (!self.is_empty).then_some(PathMatch::Regex(pattern))
             }
         })
+    }
+
+    /// A path behind the prefixes; nothing where no request has it, which is told unless a prefix is the reason.
+    fn path_behind(
+        &self,
+        text: &str,
+        code: Code,
+        field: &FieldPath,
+        notes: &mut Vec<Rejection>,
+    ) -> Result<Option<Path>, Rejection> {
+        match Path::parse(&joined(&self.prefix, text)) {
+            Ok(path) => Ok((!self.is_empty).then_some(path)),
+            Err(error @ PathError::Character(_)) => {
+                if !self.is_empty {
+                    let why = format!("no effect: {error}, and no path of a request does");
+                    notes.push(Rejection::new(Code::ProxyIgnored, field.clone(), why));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(Rejection::new(code, field.clone(), error.to_string())),
+        }
     }
 
     /// How much text it holds.
@@ -111,10 +134,10 @@ impl Scope {
         self.prefix.len() + self.conditions.bytes()
     }
 
-    /// Everything in the scope.
-    pub fn path(&self) -> PathMatch {
+    /// Everything in the scope; nothing where no request is in it.
+    pub fn path(&self) -> Option<PathMatch> {
         let path = if self.prefix.is_empty() { None } else { Path::parse(&self.prefix).ok() };
-        PathMatch::Prefix(path.unwrap_or_else(Path::root))
+        (!self.is_empty).then(|| PathMatch::Prefix(path.unwrap_or_else(Path::root)))
     }
 
     fn pattern(&self, pattern: &str) -> Result<Regex, String> {

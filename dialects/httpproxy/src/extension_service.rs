@@ -6,6 +6,7 @@
 
 use crate::{
     Rejection,
+    duration::timeout,
     route::{optional, service::upstream_validation},
     status,
 };
@@ -145,14 +146,14 @@ impl<V: ExtensionView> Reading<'_, V> {
     fn timeouts(&mut self) -> Result<(Timeout, Timeout), Rejection> {
         let Some(policy) = optional(&self.object.spec.timeout_policy)? else { return Ok(Default::default()) };
         let field = spec("timeoutPolicy");
-        let read = |name: &str, text: &Option<Box<str>>| {
-            let reject = |error: model::timeout::TimeoutError| {
-                Rejection::new(Code::ExtensionTimeout, field.field(name), error.to_string())
-            };
-            Timeout::parse(text.as_deref().unwrap_or_default()).map_err(reject)
+        let mut notes = Vec::new();
+        let mut read = |name: &str, text: &Option<Box<str>>| {
+            timeout(text.as_deref(), Code::ExtensionTimeout, field.field(name), &mut notes)
         };
         let timeouts = (read("response", &policy.response)?, read("idleConnection", &policy.idle_connection)?);
-        if read("idle", &policy.idle)? != Timeout::Default {
+        let idle = read("idle", &policy.idle)?;
+        notes.into_iter().for_each(|note| self.report(note));
+        if idle != Timeout::Default {
             let why = "no effect: a call has no idle timeout; use response or idleConnection";
             self.report(Rejection::new(Code::ProxyIgnored, field.field("idle"), why));
         }

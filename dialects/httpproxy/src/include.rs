@@ -168,8 +168,9 @@ impl Walk {
         match child(work, &visit, include, index) {
             Ok((object, subject)) => {
                 work.includes.push(subject.clone());
-                let (path, conditions) = (scope.path(), scope.conditions.clone().sorted());
-                work.inclusions.push(Inclusion { object: subject.clone(), path, conditions });
+                let conditions = scope.conditions.clone().sorted();
+                let inclusion = scope.path().map(|path| Inclusion { object: subject.clone(), path, conditions });
+                work.inclusions.extend(inclusion);
                 let visit = self.visit(work, object, subject, scope, Some((visit, index)));
                 stack.push(Step::Routes(self.own(work, &visit)));
                 stack.push(Step::Includes(visit, 0));
@@ -243,22 +244,24 @@ impl Walk {
         if !self.budget.is_shared() {
             return None;
         }
-        let part = (scope.path(), scope.conditions.clone().sorted());
-        let stand_in = RouteDraft::stand_in(part, true, visit.subject.at(from.clone()));
+        let stand_in = scope.path().map(|path| {
+            let part = (path, scope.conditions.clone().sorted());
+            RouteDraft::stand_in(part, true, visit.subject.at(from.clone()))
+        });
         if self.cut.insert(visit.subject.clone()) {
             let root = std::iter::successors(Some(visit), |visit| Some(&*visit.parent.as_ref()?.0)).last();
             let root = root.map_or_else(String::new, |root| root.subject.to_string());
             let why = format!("omitted from here on: {root} with its includes has more than {limit}");
             work.report(&visit.subject, Rejection::new(code(limit), from, why));
         }
-        Some(stand_in)
+        stand_in
     }
 }
 
 fn code(limit: Limit) -> Code {
     match limit {
         Limit::Includes => Code::ProxyIncludeLimit,
-        Limit::Routes | Limit::Conditions | Limit::Bytes | Limit::ReadAgain => Code::ProxyUnfoldLimit,
+        Limit::Routes | Limit::Conditions | Limit::Bytes | Limit::ReadAgain => Code::ProxyExpansionLimit,
     }
 }
 
@@ -369,7 +372,7 @@ fn bad_gateway(visit: &Visit, include: &Include, scope: Scope, index: usize) -> 
         return None;
     }
     Some(RouteDraft {
-        path: scope.path(),
+        path: scope.path()?,
         conditions: scope.conditions.sorted(),
         action: Action::DirectResponse(DirectResponse::because(502, Code::RouteNotServed)),
         policy: Default::default(),

@@ -52,6 +52,10 @@ pub(crate) fn providers(
         let why = "jwtProviders requires tls.secretName: tokens are not checked on connections that are not encrypted";
         rejections.push(Rejection::new(Code::ProxyJwtNotPermitted, field.clone(), why));
     }
+    if !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
+        let why = "cannot be used together with tcpproxy: tokens are not checked in connections that are passed on";
+        rejections.push(Rejection::new(Code::ProxyJwtNotPermitted, field.clone(), why));
+    }
     if tls.is_some_and(|tls| tls.enable_fallback_certificate) {
         let why = "cannot be used together with jwtProviders";
         let at = FieldPath::from("spec.virtualhost.tls.enableFallbackCertificate");

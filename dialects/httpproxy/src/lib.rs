@@ -17,6 +17,7 @@ pub mod client_validation;
 pub mod condition;
 pub mod cors;
 pub mod delegation;
+mod duration;
 pub mod extension_service;
 pub mod include;
 mod jwt;
@@ -72,8 +73,8 @@ pub struct Settings {
     pub foreign_protection: ForeignProtection,
     /// Whether it is told that an object is of a class that is not ours: where nobody else serves it.
     pub report_other_classes: bool,
-    /// Whether an authorization server is asked about routes whose host names none.
-    pub global_authorization: bool,
+    /// The authorization server that is asked about routes whose host names none, if there is one.
+    pub global_authorization: Option<authorization::OperatorServer>,
     /// Which ExtensionServices of other namespaces may be used without a grant.
     pub open_extensions: OpenExtensions,
 }

@@ -4,7 +4,7 @@ use crate::{
     DIALECT, HttpProxyView, Rejection, Work, authorization, class, client_validation, cors, gather, include, jwt,
     route::{
         RouteDraft, ip_filter, optional,
-        rate_limit::{self, global::Said},
+        rate_limit::{self, global::GlobalPolicy},
     },
     subject, tcp, tls,
 };
@@ -230,15 +230,23 @@ fn host_policies(
     let mut rejections = Vec::new();
     let clients = ip_filter::filter(&host.ip_allow, &host.ip_deny, &field);
     gather(&mut rejections, clients.map(|clients| work.host.ip_filter = clients));
-    let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostLimit);
+    let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostRateLimit);
     gather(&mut rejections, limit.map(|limit| work.host.local_rate_limit = limit.map(Arc::new)));
-    let said = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostLimit);
+    let global = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostRateLimit);
     let default = work.settings.global_rate_limits.as_ref().and_then(|limits| limits.default.as_ref());
-    if matches!(said, Ok(Said::Nothing)) && default.is_some() {
+    if matches!(global, Ok(GlobalPolicy::Inherit)) && default.is_some() {
         rate_limit::global::look_at_service(work, root, field.clone());
     }
-    gather(&mut rejections, said.map(|said| work.host.global_limit = said.or(default)));
-    gather(&mut rejections, cors::policy(&host.cors_policy).map(|cors| work.host.cors = cors.map(Arc::new)));
+    gather(&mut rejections, global.map(|global| work.host.global_limit = global.or(default)));
+    let passed_on = !matches!(object.spec.tcp_proxy.get(), Ok(None));
+    if passed_on && host.rate_limit_policy.ok().is_some_and(Option::is_some) {
+        let why = "no effect on connections of tcpproxy: only requests are counted";
+        work.report(root, Rejection::new(Code::ProxyIgnored, field.field("rateLimitPolicy"), why));
+    }
+    let mut notes = Vec::new();
+    let cors = cors::policy(&host.cors_policy, &mut notes);
+    gather(&mut rejections, cors.map(|cors| work.host.cors = cors.map(Arc::new)));
+    notes.into_iter().for_each(|note| work.report(root, note));
     rejections.extend(authorization::of_host(work, object, root, host).err().into_iter().flatten());
     rejections
 }

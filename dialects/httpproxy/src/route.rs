@@ -16,7 +16,7 @@ pub mod retry;
 pub mod rewrite;
 pub mod service;
 
-use self::rate_limit::global::Said;
+use self::rate_limit::global::GlobalPolicy;
 use crate::{HttpProxyView, Rejection, Work, authorization, condition::Scope, gather, jwt};
 use kinds::{Checked, Fault, HttpProxy, http_proxy};
 use model::{
@@ -60,7 +60,7 @@ pub(crate) struct FieldContext<'a> {
     pub field: FieldPath,
 }
 
-/// The route; nothing, and a verdict, where its conditions cannot be used.
+/// The route; nothing, and a verdict, where its conditions cannot be used, or no request has its path.
 pub(crate) fn route(
     work: &mut Work<'_, impl HttpProxyView>,
     object: &HttpProxy,
@@ -75,12 +75,11 @@ pub(crate) fn route(
     notes.into_iter().for_each(|note| work.report(subject, note));
     let insecure = route.permit_insecure.ok().copied().unwrap_or(false);
     let (path, conditions) = match matched {
-        Ok(matched) => matched,
-        Err(rejection) => {
-            work.report(subject, rejection);
+        Ok(Some(matched)) => matched,
+        unmatched => {
             // What else is wrong with it is told, too.
-            let others = done(work, &place, route, &PathMatch::Prefix(Path::root()));
-            others.err().into_iter().flatten().for_each(|rejection| work.report(subject, rejection));
+            let others = done(work, &place, route, &PathMatch::Prefix(Path::root())).err().into_iter().flatten();
+            unmatched.err().into_iter().chain(others).for_each(|rejection| work.report(subject, rejection));
             let origin = subject.at(place.field);
             return scope.readable(&route.conditions).map(|part| RouteDraft::stand_in(part, insecure, origin));
         }
@@ -112,17 +111,17 @@ fn done(
     // A route's own lists stand in place of the host's.
     let clients = ip_filter::filter(&route.ip_allow, &route.ip_deny, &place.field);
     gather(&mut rejections, clients.map(|own| policy.ip_filter = own.or_else(|| work.host.ip_filter.clone())));
-    let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyLimit);
+    let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyRateLimit);
     gather(&mut rejections, limit.map(|limit| policy.local_rate_limit = limit));
     gather(&mut rejections, authorization::of_route(work, place, route).map(|found| policy.authorization = found));
     let global =
-        rate_limit::global::policy(work, place.subject, &route.rate_limit_policy, &place.field, Code::ProxyLimit);
-    if route.services.is_empty() && matches!(global, Ok(Said::Descriptors(_))) {
+        rate_limit::global::policy(work, place.subject, &route.rate_limit_policy, &place.field, Code::ProxyRateLimit);
+    if route.services.is_empty() && matches!(global, Ok(GlobalPolicy::Descriptors(_))) {
         let why = "no effect: proxies ask the rate limit service about requests that they forward; use `local`";
         let field = place.field.field("rateLimitPolicy").field("global");
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, why));
     }
-    gather(&mut rejections, global.map(|said| policy.global_limit = said.or(work.host.global_limit.as_ref())));
+    gather(&mut rejections, global.map(|global| policy.global_limit = global.or(work.host.global_limit.as_ref())));
     gather(
         &mut rejections,
         jwt::required(work, &route.jwt_verification_policy, &place.field).map(|provider| policy.jwt = provider),
@@ -180,14 +179,13 @@ fn forward(
     let mut rejections = Vec::new();
     let mut forward = Forward { host, ..Forward::default() };
     gather(&mut rejections, route.enable_websockets.get().map(|&on| forward.websocket = on).map_err(Rejection::from));
-    let mut idle_connection = Timeout::Default;
+    let (mut idle_connection, mut notes) = (Timeout::Default, Vec::new());
     gather(
         &mut rejections,
-        retry::timeouts(&route.timeout_policy, &place.field).map(|times| {
+        retry::timeouts(&route.timeout_policy, &place.field, &mut notes).map(|times| {
             (forward.timeout, forward.idle, idle_connection) = (times.response, times.idle, times.idle_connection);
         }),
     );
-    let mut notes = Vec::new();
     gather(
         &mut rejections,
         retry::retry_policy(&route.retry_policy, &place.field, &mut notes)

@@ -207,7 +207,7 @@ fn a_list_of_addresses_that_is_too_long_for_a_listener_ends_connections() {
         (proxy.clusters.len(), proxy.clients.as_ref().map(|clients| clients.ranges.len()), codes(&translation))
     };
     assert_eq!(proxy(1000), (1, Some(1000), vec![]));
-    assert_eq!(proxy(1001), (0, None, vec![Code::ProxyClients]));
+    assert_eq!(proxy(1001), (0, None, vec![Code::ProxyIpPolicy]));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use kinds::{Fault, Meta, suggest};
 use model::{
     Code, FieldPath, ObjectRef, Timeout, Verdict, VerdictList,
     route::{RetryPolicy, action::RetryOn},
+    timeout::TimeoutError,
     tls::{TlsVersion, TlsVersions},
 };
 use resolve::annotation::{self, Found};
@@ -101,7 +102,11 @@ impl<'a> Reader<'a> {
     }
 
     fn wrong(&mut self, name: &str, why: String) {
-        self.verdicts.push(Verdict::new(Code::AnnotationValue, self.subject.at(FieldPath::annotation(name)), why));
+        self.report(Code::AnnotationValue, name, why);
+    }
+
+    fn report(&mut self, code: Code, name: &str, why: String) {
+        self.verdicts.push(Verdict::new(code, self.subject.at(FieldPath::annotation(name)), why));
     }
 
     /// A flag by its whole name.
@@ -125,7 +130,17 @@ impl<'a> Reader<'a> {
 
     fn timeout(&mut self, name: &str) -> Option<Timeout> {
         let found = self.get(name)?;
-        Timeout::parse(found.value).map_err(|error| self.wrong(&found.name, error.to_string())).ok()
+        match Timeout::parse(found.value).map_err(TimeoutError::shortened) {
+            Ok(timeout) => Some(timeout),
+            Err(Ok((longest, why))) => {
+                self.report(Code::DurationTooLong, &found.name, why);
+                Some(Timeout::After(longest))
+            }
+            Err(Err(error)) => {
+                self.wrong(&found.name, error.to_string());
+                None
+            }
+        }
     }
 
     fn tls_versions(&mut self, allowed: TlsVersions) -> Option<TlsVersions> {

@@ -15,7 +15,8 @@ pub mod status;
 pub mod tls;
 
 use annotations::Annotations;
-use kinds::{Ingress, IngressClass};
+use class::Owner;
+use kinds::{Ingress, IngressClass, emissary::DEFAULT_ID};
 use model::{
     Code, FieldPath, ObjectRef, Translation, Verdict, VerdictList,
     route::{Dialect, HeaderDefaults, Precedence, TieBreak},
@@ -31,12 +32,14 @@ pub const DIALECT: Dialect = Dialect { rank: 40, tie_break: TieBreak::Conditions
 pub const CONTROLLER: &str = "projectsesame.io/ingress-controller";
 
 /// What the operator of Sesame sets for all Ingresses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The classes that are ours; where none is named, the rules of [`class`] hold.
     pub class_names: Vec<Box<str>>,
     /// Whether Emissary's class and the classes of its controller are ours, too.
     pub emissary_class: bool,
+    /// The id of this instance: of the Ingresses of Emissary's classes those are ours that are for it.
+    pub ambassador_id: Box<str>,
     /// What is changed about the headers of requests on the way to a backend.
     pub request_headers: HeaderDefaults,
     /// What is changed about the headers of answers.
@@ -56,6 +59,24 @@ pub struct Settings {
     pub report_other_classes: bool,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            class_names: Vec::new(),
+            emissary_class: false,
+            ambassador_id: DEFAULT_ID.into(),
+            request_headers: HeaderDefaults::default(),
+            response_headers: HeaderDefaults::default(),
+            tls: TlsVersions::default(),
+            https_port: None,
+            self_signed: false,
+            client_certificate: None,
+            foreign_protection: ForeignProtection::default(),
+            report_other_classes: false,
+        }
+    }
+}
+
 /// Where the dialect looks things up.
 pub trait IngressView: View {
     /// A class by its name.
@@ -69,9 +90,13 @@ pub trait IngressView: View {
 pub fn translate(object: &Ingress, view: &mut impl IngressView, settings: &Settings) -> Option<Translation> {
     let (namespace, name) = (object.meta.namespace.clone(), object.meta.name.clone());
     let subject = ObjectRef { kind: kinds::kind::INGRESS, namespace, name };
-    if !class::is_ours(object, view, settings) {
-        let told = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
-        return told.map(|told| Translation { verdicts: vec![told], ..Translation::empty(subject) });
+    match class::owner(object, view, settings) {
+        Owner::Ours => {}
+        Owner::OtherInstance => return None,
+        Owner::OtherClass => {
+            let told = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
+            return told.map(|told| Translation { verdicts: vec![told], ..Translation::empty(subject) });
+        }
     }
     let mut verdicts = VerdictList::default();
     let annotations = Annotations::read(&object.meta, &subject, settings, &mut verdicts);

@@ -177,6 +177,58 @@ fn whose_an_ingress_is() {
 }
 
 #[test]
+fn an_ingress_of_emissarys_classes_is_for_the_instances_that_its_ids_name() {
+    let settings = |id: &str, report_other_classes| Settings {
+        emissary_class: true,
+        ambassador_id: id.into(),
+        report_other_classes,
+        ..Settings::default()
+    };
+    let rows = [
+        (json!(null), true, false),
+        (json!("default"), true, false),
+        (json!("blue"), false, true),
+        (json!("green"), false, false),
+        (json!("_automatic_"), true, true),
+        (json!("[\"blue\", \"default\"]"), true, true),
+        (json!("[blue, 'green']"), false, true),
+        (json!("- blue\n- green\n"), false, true),
+        (json!(7), false, false),
+    ];
+    for (ids, of_default, of_blue) in rows {
+        let mut annotations = json!({ "kubernetes.io/ingress.class": "ambassador" });
+        if !ids.is_null() {
+            annotations["getambassador.io/ambassador-id"] = ids.clone();
+        }
+        let object = json!({ "annotations": annotations, "spec": {} });
+        for (id, expected) in [("default", of_default), ("blue", of_blue)] {
+            let served = Objects::default().translation(&settings(id, true), &object);
+            assert_eq!(served.is_some(), expected, "{id} of {ids}; that of another instance is not told");
+        }
+    }
+    let ids = "getambassador.io/ambassador-id";
+    let rows = [("blue", "blue", true), ("green", "blue", false), ("blue", "green", false)];
+    for (of_class, of_ingress, expected) in rows {
+        let metadata = json!({ "name": "edge", "annotations": { ids: of_class } });
+        let class = json!({ "metadata": metadata, "spec": { "controller": class::EMISSARY_CONTROLLER } });
+        let mut objects = Objects::default();
+        objects.classes.insert("edge".into(), object(kind::INGRESS_CLASS, &class));
+        let object = json!({ "annotations": { ids: of_ingress }, "spec": { "ingressClassName": "edge" } });
+        let served = objects.translation(&settings("blue", false), &object);
+        assert_eq!(served.is_some(), expected, "{of_class} {of_ingress}");
+    }
+    // A class object called as Emissary's class has ids of its own, which an annotation does not go by.
+    let metadata = json!({ "name": "ambassador", "annotations": { ids: "blue" } });
+    let class = json!({ "metadata": metadata, "spec": { "controller": class::EMISSARY_CONTROLLER } });
+    let mut objects = Objects::default();
+    objects.classes.insert("ambassador".into(), object(kind::INGRESS_CLASS, &class));
+    let by_field = json!({ "spec": { "ingressClassName": "ambassador" } });
+    let by_annotation = json!({ "annotations": { "kubernetes.io/ingress.class": "ambassador" }, "spec": {} });
+    assert!(objects.translation(&settings("default", false), &by_field).is_none());
+    assert!(objects.translation(&settings("default", false), &by_annotation).is_some());
+}
+
+#[test]
 fn the_annotation_that_is_ours_beats_the_others() {
     let names = ["kubernetes.io/ingress.class", "projectcontour.io/ingress.class", "projectsesame.io/ingress.class"];
     for strongest in 0..names.len() {
@@ -249,6 +301,7 @@ fn each_finding_about_an_annotation_stands_on_it() {
         ("projectcontour.io/response-timeout", "soon", Code::AnnotationValue),
         ("projectcontour.io/response-timeout", "-1s", Code::AnnotationValue),
         ("projectcontour.io/request-timeout", "5", Code::AnnotationValue),
+        ("projectcontour.io/response-timeout", "9999h", Code::DurationTooLong),
         ("projectcontour.io/retry-on", "sometimes", Code::AnnotationValue),
         ("projectcontour.io/tls-minimum-protocol-version", "1.1", Code::AnnotationValue),
         ("projectcontour.io/tls-maximum-protocol-version", "2", Code::AnnotationValue),

@@ -110,7 +110,7 @@ fn prefix_rewrite(rewrite: Option<&PathRewrite>) -> String {
 
 fn regex_rewrite(rewrite: Option<&PathRewrite>) -> Option<RegexMatchAndSubstitute> {
     match rewrite? {
-        PathRewrite::Whole(path) => Some(substitute("^/.*$".to_owned(), path, "")),
+        PathRewrite::Whole(path) => Some(substitute("^/.*$".to_owned(), path.as_str(), "")),
         PathRewrite::Below { matched, path } => Some(below(matched, path)),
         PathRewrite::Regex(rewrite) => Some(by_pattern(rewrite)),
         PathRewrite::Prefix(_) => None,
@@ -125,10 +125,10 @@ fn by_pattern(rewrite: &RegexRewrite) -> RegexMatchAndSubstitute {
 }
 
 /// A pattern, and what replaces what it matches: a path, and a reference to a group behind it.
-fn substitute(regex: String, path: &Path, group: &str) -> RegexMatchAndSubstitute {
+fn substitute(regex: String, path: &str, group: &str) -> RegexMatchAndSubstitute {
     RegexMatchAndSubstitute {
         pattern: Some(RegexMatcher { regex, ..Default::default() }),
-        substitution: format!("{}{group}", path.as_str().replace('\\', "\\\\")),
+        substitution: format!("{}{group}", path.replace('\\', "\\\\")),
     }
 }
 
@@ -137,8 +137,8 @@ fn substitute(regex: String, path: &Path, group: &str) -> RegexMatchAndSubstitut
 fn below(matched: &Path, path: &Path) -> RegexMatchAndSubstitute {
     let matched = Regex::literal(matched.as_str().trim_end_matches('/'));
     match path.as_str() {
-        "/" => substitute(format!("^{matched}/*(.*)$"), path, "\\1"),
-        _ => substitute(format!("^{matched}(/.*)?$"), path, "\\1"),
+        "/" => substitute(format!("^{matched}/*(.*)$"), "/", "\\1"),
+        path => substitute(format!("^{matched}(/.*)?$"), path, "\\1"),
     }
 }
 

@@ -38,16 +38,28 @@ impl Derived for EmissaryAuthServices {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<AuthServicesRow> {
         let settings = reads.get::<ForEmissary>(&())?;
         let objects: Vec<Arc<AuthService>> = super::all(reads).into_iter().map(|(_, object)| object).collect();
-        if objects.is_empty() {
-            let is_one = |module: &&ObjectRef| *module.name == *AUTHENTICATION;
-            let module = reads.scan::<Emissary<Module>>().into_iter().filter(is_one).min().cloned()?;
-            return Some(AuthServicesRow { all: AuthServices::closed(module), secrets: Vec::new() });
-        }
-        // The operator's own server guards everybody: what takes its place stands where the operator alone writes.
-        let is_guarded = reads.get::<ForAuthorization>(&()).is_some_and(|global| global.is_some());
-        let is_operators = objects.iter().any(|object| *object.meta.namespace == *settings.namespace);
+        let is_of_sesame = |namespace: &str| *namespace == *settings.namespace;
+        let module = if objects.is_empty() {
+            let named = reads.scan::<Emissary<Module>>().into_iter().filter(|module| *module.name == *AUTHENTICATION);
+            // As with AuthServices, those of Sesame's own namespace come first.
+            let first = named.min_by_key(|module| (!is_of_sesame(&module.namespace), *module))?;
+            Some(first.clone())
+        } else {
+            None
+        };
+        // The operator's own server guards everybody, unless it is only asked about routes that say so, which a Mapping cannot: what takes
+        // its place stands where the operator alone writes.
+        let global = reads.get::<ForAuthorization>(&()).and_then(|global| global.as_ref().as_ref());
+        let is_guarded = global.is_some_and(|global| !global.settings.disabled);
+        let is_operators = match &module {
+            Some(module) => is_of_sesame(&module.namespace),
+            None => objects.iter().any(|object| is_of_sesame(&object.meta.namespace)),
+        };
         if is_guarded && !is_operators && !settings.cross_namespace {
             return None;
+        }
+        if let Some(module) = module {
+            return Some(AuthServicesRow { all: AuthServices::closed(module), secrets: Vec::new() });
         }
         let mut view = TableView::new(reads, self.fetched_secrets);
         let all = AuthServices::of(objects.iter().map(|object| &**object), &mut view, settings)?;

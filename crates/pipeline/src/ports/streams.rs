@@ -67,8 +67,9 @@ impl Derived for Streams {
             None => (Arc::default(), Vec::new()),
             // What protects fails closed.
             Some((winner, _)) if active.protocol == PortProtocol::Udp && winner.target.clients.is_some() => {
-                let why = format!("listener {id}: UDP cannot be limited to some clients, so the listener is closed");
-                (Arc::default(), vec![Verdict::new(Code::StreamClients, winner.origin.clone(), why)])
+                let why =
+                    format!("listener {id}: UDP clients cannot be filtered by address, so all datagrams are dropped");
+                (Arc::default(), vec![Verdict::new(Code::UdpIpFilter, winner.origin.clone(), why)])
             }
             Some((winner, others)) => {
                 let others = others.iter().filter(|piece| piece.target != winner.target);

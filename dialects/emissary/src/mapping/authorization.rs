@@ -47,7 +47,7 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Authori
     }
     if !service.is_usable {
         let why = format!("{} cannot be used, as its events say; requests answer 503", service.object);
-        work.problems.add(Problem::new(Code::MappingClosed, "bypass_auth", why));
+        work.problems.add(Problem::new(Code::MappingAuthServiceUnavailable, "bypass_auth", why));
     }
     let context: AuthContext = written.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let bytes: usize = context.iter().map(|(key, value)| key.len() + value.len()).sum();

@@ -243,9 +243,10 @@ fn default_headers(defaults: Option<&Defaults>, problems: &mut Problems<'_>) -> 
         .or_else(|| headers::removed(problems, &second, &all.remove_request_headers));
     let of_requests = DefaultHeaders { added, removed };
     let [first, second] = at("add_response_headers");
-    let added = headers::added(problems, &first, &own.add_response_headers)
-        .or_else(|| headers::added(problems, &second, &all.add_response_headers));
-    added.iter().for_each(|added| headers::report_request_values(problems, &second, added));
+    let of_mappings = headers::added(problems, &first, &own.add_response_headers);
+    let field = if of_mappings.is_some() { first } else { second };
+    let added = of_mappings.or_else(|| headers::added(problems, &field, &all.add_response_headers));
+    added.iter().for_each(|added| headers::report_request_values(problems, &field, added));
     let [first, second] = at("remove_response_headers");
     let removed = headers::removed(problems, &first, &own.remove_response_headers)
         .or_else(|| headers::removed(problems, &second, &all.remove_response_headers));

@@ -122,7 +122,7 @@ fn rewrite(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<PathRewrite> {
     }
     match text.map_or("/", |text| text) {
         "" => None,
-        text => redirect::path(work, "rewrite", text).map(PathRewrite::Prefix),
+        text => redirect::path(work, "rewrite", text).map(|path| PathRewrite::Prefix(path.into())),
     }
 }
 

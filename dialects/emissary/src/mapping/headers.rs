@@ -36,8 +36,8 @@ pub(super) fn policy(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Polic
     let mut response_headers = HeaderChanges::default();
     let added = self::added(work.problems, "add_response_headers", &spec.add_response_headers);
     let removed = self::removed(work.problems, "remove_response_headers", &spec.remove_response_headers);
+    added.iter().for_each(|added| report_request_values(work.problems, "add_response_headers", added));
     change(&mut response_headers, &defaults.response_headers, added, removed);
-    report_request_values(work.problems, "add_response_headers", &response_headers);
     let cors = match work.problems.optional("cors", written) {
         None => defaults.cors.clone(),
         Some(written) => Some(Arc::new(cors(work.problems, written)?)),

@@ -28,8 +28,10 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Redirec
         work.problems.no_effect(field, &why);
     }
     let path = match (whole, prefix, regex) {
-        (Some(text), ..) => Some(path(work, "path_redirect", text).map(PathRewrite::Whole)?),
-        (None, Some(text), _) => Some(path(work, "prefix_redirect", text).map(PathRewrite::Prefix)?),
+        (Some(text), ..) => Some(path(work, "path_redirect", text).map(|path| PathRewrite::Whole(path.into()))?),
+        (None, Some(text), _) => {
+            Some(path(work, "prefix_redirect", text).map(|path| PathRewrite::Prefix(path.into()))?)
+        }
         (None, None, Some(written)) => Some(PathRewrite::Regex(pattern(work, "regex_redirect", written)?)),
         (None, None, None) => None,
     };

@@ -11,7 +11,7 @@ use model::Code;
 pub fn report(written: &ModuleSettings, problems: &mut Problems<'_>) {
     let mut elsewhere = |key: &str, is_written: bool, why: &str| {
         if is_written {
-            problems.add(Problem::new(Code::EmissaryDeadKey, key, why));
+            problems.add(Problem::new(Code::ModuleKeyIgnored, key, why));
         }
     };
     elsewhere("admin_port", is_set(&written.admin_port), "the port of Envoy's admin pages is a setting of Sesame");

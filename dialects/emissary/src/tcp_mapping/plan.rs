@@ -42,18 +42,23 @@ pub struct FirstOnPort {
     pub is_tls: bool,
 }
 
+/// The most TCPMappings that share connections.
+pub const MOST: usize = 64;
+
 /// All TCPMappings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpPlan {
-    /// Those that share connections, the oldest first.
+    /// Those that share the connections of a port and host, the oldest first, and no more than [`MOST`]. With a host, connections are
+    /// decrypted with a certificate of the namespace of the oldest: those of other namespaces get none of them, unless objects may
+    /// refer to any namespace.
     pub groups: BTreeMap<TcpKey, Vec<ObjectRef>>,
     /// The oldest of each port.
     pub ports: BTreeMap<u16, FirstOnPort>,
 }
 
 impl TcpPlan {
-    /// The plan of these.
-    pub fn of<'a>(objects: impl Iterator<Item = &'a TcpMapping>) -> Self {
+    /// The plan of these; `cross_namespace` says whether objects may refer to any namespace.
+    pub fn of<'a>(objects: impl Iterator<Item = &'a TcpMapping>, cross_namespace: bool) -> Self {
         let mut objects: Vec<&TcpMapping> = objects.collect();
         objects.sort_by_cached_key(|object| precedence(&object.meta, 0));
         let mut plan = Self::default();
@@ -62,7 +67,12 @@ impl TcpPlan {
             let Some(key) = TcpKey::of(object, &mut Problems::new(&subject)) else { continue };
             let first = || FirstOnPort { object: subject.clone(), is_tls: key.host.is_some() };
             plan.ports.entry(key.port).or_insert_with(first);
-            plan.groups.entry(key).or_default().push(subject);
+            let is_decrypted = key.host.is_some();
+            let members = plan.groups.entry(key).or_default();
+            let is_anothers = members.first().is_some_and(|oldest| oldest.namespace != subject.namespace);
+            if members.len() < MOST && (cross_namespace || !is_decrypted || !is_anothers) {
+                members.push(subject);
+            }
         }
         plan
     }

@@ -240,7 +240,7 @@ fn asking(shown: tls::Shown, gateway: &Gateway, listener: &Listener, view: &mut 
 fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: bool) -> Vec<Condition> {
     let refused = listener.refused.as_ref();
     let lacks_ca = shown.is_some_and(|shown| shown.lacks_ca);
-    let no_ca = "Client certificates are asked for, and none of the CA certificates can be used.";
+    let no_ca = "Client certificates are requested, but no CA certificate is valid.";
     let because =
         |kind, reason, refused: &Refused| conditions::refused(kind, reason, refused.code, refused.why.as_ref());
     let accepted = match refused {
@@ -249,7 +249,7 @@ fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: boo
         Some(refused) => because(ACCEPTED, refused.reason, refused),
     };
     let conflicted = match refused.filter(|refused| refused.is_conflict) {
-        None => conditions::new(CONFLICTED, Truth::False, "NoConflicts", "No other listener is in its way."),
+        None => conditions::new(CONFLICTED, Truth::False, "NoConflicts", "The listener has no conflicts."),
         Some(refused) => Condition { status: Truth::True, ..because(CONFLICTED, refused.reason, refused) },
     };
     let unresolved = shown.and_then(|shown| shown.unresolved.as_ref());

@@ -49,7 +49,8 @@ pub(crate) fn changes(
         let value = wrong.take(value(header, &field).and_then(|value| format(&value, &field)));
         add.extend(name.zip(value));
     }
-    add.sort();
+    // By name alone: what is added to one header, in whatever case it is written, stays in the order in which it is written.
+    add.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut remove = BTreeSet::new();
     for (field, header) in good(&written.remove, &field.field("remove"), wrong) {
         remove.extend(wrong.take(name(header, &field)));

@@ -127,7 +127,7 @@ impl PathChange {
     /// How the paths of a match are rewritten; nothing where its paths have no prefix that could be replaced.
     pub fn at(&self, matched: &PathMatch) -> Option<PathRewrite> {
         match (self, matched) {
-            (PathChange::Whole(path), _) => Some(PathRewrite::Whole(path.clone())),
+            (PathChange::Whole(path), _) => Some(PathRewrite::Whole(path.clone().into())),
             (PathChange::Prefix(path), PathMatch::Below(matched) | PathMatch::Prefix(matched)) => {
                 Some(PathRewrite::Below { matched: matched.clone(), path: trimmed(path) })
             }

@@ -1,6 +1,6 @@
 //! Where the keys of a provider come from: a server, or a Secret.
 
-use crate::{HttpProxyView, Rejection, Work, route::service, tls::secret_id};
+use crate::{HttpProxyView, Rejection, Work, duration, route::service, tls::secret_id};
 use kinds::{
     HttpProxy,
     http_proxy::{
@@ -12,7 +12,6 @@ use kinds::{
 use model::{
     Code, FieldPath, ObjectRef,
     jwt::{AddressFamily, Jwks, JwksFetch, JwksTrust, JwksUri, JwksUriError, RemoteJwks},
-    timeout::parse_duration,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -39,8 +38,12 @@ pub(super) fn remote(
         Rejection::new(code, at("uri"), error.to_string())
     })?;
     resolve::address::check(&uri.host).map_err(|why| Rejection::new(Code::ProxyJwksUri, at("uri"), why))?;
-    let timeout = duration(spec.timeout.as_deref(), TIMEOUT, Code::ProxyJwksTimeout, at("timeout"))?;
-    let cache = duration(spec.cache_duration.as_deref(), CACHE, Code::ProxyJwksCache, at("cacheDuration"))?;
+    let mut notes = Vec::new();
+    let mut span =
+        |text: &Option<Box<str>>, default, code, name| set_or(text.as_deref(), default, code, at(name), &mut notes);
+    let timeout = span(&spec.timeout, TIMEOUT, Code::ProxyJwksTimeout, "timeout")?;
+    let cache = span(&spec.cache_duration, CACHE, Code::ProxyJwksCache, "cacheDuration")?;
+    notes.into_iter().for_each(|note| work.report(root, note));
     let family = match spec.dns_lookup_family.as_deref().filter(|text| !text.is_empty()) {
         None => None,
         Some(text) => Some(AddressFamily::parse(text).ok_or_else(|| {
@@ -82,9 +85,15 @@ pub(super) fn remote(
 }
 
 /// A duration; what is nothing, or nothing said, is the default.
-fn duration(text: Option<&str>, default: Duration, code: Code, field: FieldPath) -> Result<Duration, Rejection> {
+fn set_or(
+    text: Option<&str>,
+    default: Duration,
+    code: Code,
+    field: FieldPath,
+    notes: &mut Vec<Rejection>,
+) -> Result<Duration, Rejection> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(default) };
-    let found = parse_duration(text).map_err(|error| Rejection::new(code, field, error.to_string()))?;
+    let found = duration::duration(text, code, field, notes)?;
     Ok(if found.is_zero() { default } else { found })
 }
 

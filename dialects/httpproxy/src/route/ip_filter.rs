@@ -26,7 +26,7 @@ pub(crate) fn of_connections(clients: Option<&IpFilter>, field: &FieldPath) -> R
         "the list has {} ranges; with tcpproxy the limit is {MOST_FOR_CONNECTIONS}; all connections are closed",
         clients.ranges.len()
     );
-    Err(Rejection::new(Code::ProxyClients, field.field(list), why))
+    Err(Rejection::new(Code::ProxyIpPolicy, field.field(list), why))
 }
 
 /// Reads the two lists, of which one may be there. A range that cannot be read takes the whole list with it: a shorter one
@@ -43,7 +43,7 @@ pub(crate) fn filter(allow: &Filters, deny: &Filters, field: &FieldPath) -> Resu
         (listed("ipAllowPolicy", allow), listed("ipDenyPolicy", deny));
     if allowed.is_some() && denied.is_some() {
         let why = "ipAllowPolicy and ipDenyPolicy are mutually exclusive";
-        rejections.push(Rejection::new(Code::ProxyClientsBoth, field.field("ipDenyPolicy"), why));
+        rejections.push(Rejection::new(Code::ProxyIpPolicyBoth, field.field("ipDenyPolicy"), why));
     }
     if !rejections.is_empty() {
         return Err(rejections);
@@ -59,10 +59,10 @@ fn range(entry: &security::IpFilter, field: &FieldPath) -> Result<(AddressOf, Ci
         other => {
             let word = other.as_ref().map_or("", |source| source.as_str());
             let why = format!("must be `Peer` or `Remote`, not `{word}`");
-            return Err(Rejection::new(Code::ProxyClients, field.field("source"), why));
+            return Err(Rejection::new(Code::ProxyIpPolicy, field.field("source"), why));
         }
     };
     let cidr = Cidr::parse(&entry.cidr)
-        .map_err(|error| Rejection::new(Code::ProxyClientsRange, field.field("cidr"), error.to_string()))?;
+        .map_err(|error| Rejection::new(Code::ProxyIpPolicyRange, field.field("cidr"), error.to_string()))?;
     Ok((of, cidr))
 }

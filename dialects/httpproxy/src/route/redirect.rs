@@ -4,10 +4,10 @@ use crate::Rejection;
 use kinds::http_proxy::route::{DirectResponsePolicy, RequestRedirectPolicy};
 use model::{
     Code, FieldPath, Fqdn,
-    route::{DirectResponse, Path, PathRewrite, Redirect, Scheme, action::LONGEST_BODY},
+    route::{DirectResponse, PathReplacement, PathRewrite, Redirect, Scheme, action::LONGEST_BODY},
 };
 
-/// The client is sent elsewhere.
+/// The client is sent elsewhere. A path may have a query, which replaces that of the request, and a fragment.
 pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Result<Redirect, Rejection> {
     let field = field.field("requestRedirectPolicy");
     let reject = |name: &str, why: String| Rejection::new(Code::ProxyRedirect, field.field(name), why);
@@ -17,7 +17,7 @@ pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Res
         Some("https") => Some(Scheme::Https),
         Some(other) => return Err(reject("scheme", format!("must be `http` or `https`, not `{other}`"))),
     };
-    let host = policy.hostname.as_deref().filter(|host| !host.is_empty()).map(Fqdn::parse).transpose();
+    let host = policy.hostname.as_deref().filter(|host| !host.is_empty()).map(Fqdn::parse_or_ipv4).transpose();
     let host = host.map_err(|error| reject("hostname", error.to_string()))?;
     let port = policy.port.map(|port| u16::try_from(port).ok().filter(|&port| port != 0).ok_or(port)).transpose();
     let port = port.map_err(|port| reject("port", format!("must be a port number from 1 to 65535, not {port}")))?;
@@ -25,7 +25,8 @@ pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Res
         code @ (301 | 302 | 303 | 307 | 308) => code as u16,
         other => return Err(reject("statusCode", format!("must be 301, 302, 303, 307 or 308, not {other}"))),
     };
-    let path = |name: &str, text: &str| Path::parse(text).map_err(|error| reject(name, error.to_string()));
+    let path =
+        |name: &str, text: &str| PathReplacement::parse_absolute(text).map_err(|error| reject(name, error.to_string()));
     let path = match (&policy.path, &policy.prefix) {
         (Some(_), Some(_)) => return Err(reject("path", "path and prefix are mutually exclusive".to_owned())),
         (Some(whole), None) => Some(PathRewrite::Whole(path("path", whole)?)),

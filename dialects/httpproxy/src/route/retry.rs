@@ -1,12 +1,11 @@
 //! How long a request may take, and when it is tried again: after a failure, or because the backend sent a redirect
 //! that the proxy follows itself.
 
-use crate::{Rejection, route::optional};
+use crate::{Rejection, duration::timeout, route::optional};
 use kinds::{Checked, http_proxy::route as kind};
 use model::{
     Code, FieldPath, Timeout,
     route::{CrossScheme, InternalRedirect, RetryPolicy, action::RetryOn},
-    timeout::TimeoutError,
 };
 
 /// Reads the policy. A count of −1 is "never"; 0 and nothing are "once".
@@ -27,9 +26,8 @@ pub(crate) fn retry_policy(
             read.map_err(|_| rejections.push(reject("count", format!("must be -1 or more, not {count}")))).ok()
         }
     };
-    let per_try = Timeout::parse(policy.per_try_timeout.as_deref().unwrap_or_default());
-    let per_try =
-        per_try.map_err(|error| rejections.push(reject("perTryTimeout", error.to_string()))).unwrap_or_default();
+    let per_try = timeout(policy.per_try_timeout.as_deref(), Code::ProxyRetry, field.field("perTryTimeout"), notes);
+    let per_try = per_try.map_err(|rejection| rejections.push(rejection)).unwrap_or_default();
     let mut on = Vec::new();
     for word in &policy.retry_on {
         match RetryOn::ALL.iter().find(|known| known.word() == &**word) {
@@ -106,14 +104,14 @@ pub(crate) struct Times {
 pub(crate) fn timeouts(
     policy: &Checked<Option<Box<kind::TimeoutPolicy>>>,
     field: &FieldPath,
+    notes: &mut Vec<Rejection>,
 ) -> Result<Times, Vec<Rejection>> {
     let Some(policy) = optional(policy).map_err(Rejection::from)? else { return Ok(Times::default()) };
     let field = field.field("timeoutPolicy");
     let mut rejections = Vec::new();
     let mut read = |name: &str, text: &Option<Box<str>>| {
-        let read = Timeout::parse(text.as_deref().unwrap_or_default());
-        let reject = |error: TimeoutError| Rejection::new(Code::ProxyTimeout, field.field(name), error.to_string());
-        read.map_err(|error| rejections.push(reject(error))).unwrap_or_default()
+        let read = timeout(text.as_deref(), Code::ProxyTimeout, field.field(name), notes);
+        read.map_err(|rejection| rejections.push(rejection)).unwrap_or_default()
     };
     let times = Times {
         response: read("response", &policy.response),

@@ -1,4 +1,4 @@
-//! What the backend sees for the prefix that a route matched.
+//! What the backend sees for the prefix that a route matched: a text that is sent as it is written, whether it is a path or not.
 
 use crate::{
     Rejection,
@@ -7,7 +7,7 @@ use crate::{
 use kinds::{Checked, http_proxy::route::PathRewritePolicy};
 use model::{
     Code, FieldPath,
-    route::{Action, Conditions, Path, PathMatch, PathRewrite},
+    route::{Action, Conditions, Path, PathMatch, PathReplacement, PathRewrite},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub(crate) fn prefix(
                 ),
             });
         }
-        let replacement = Path::parse(&entry.replacement).map_err(|error| {
+        let replacement = PathReplacement::parse(&entry.replacement).map_err(|error| {
             Rejection::new(Code::ProxyPrefixReplacement, field.field("replacement"), error.to_string())
         })?;
         match own {
@@ -78,16 +78,14 @@ fn is_rewritten(route: &RouteDraft) -> bool {
 
 fn pair(route: RouteDraft, expand: bool) -> Vec<RouteDraft> {
     let forms = match (&route.path, &route.action) {
-        (PathMatch::Prefix(prefix), Action::Forward(forward)) if expand => forward.rewrite.as_ref().and_then(|to| {
-            let (from, to) = (prefix.as_str().trim_end_matches('/'), to.path()?.as_str().trim_end_matches('/'));
-            let bare = if to.is_empty() { Path::root() } else { Path::parse(to).ok()? };
-            let below = Path::parse(&format!("{to}/")).ok()?;
-            Some([(Path::parse(from).ok()?, bare), (Path::parse(&format!("{from}/")).ok()?, below)])
-        }),
+        (PathMatch::Prefix(prefix), Action::Forward(forward)) if expand => match &forward.rewrite {
+            Some(PathRewrite::Prefix(to)) => forms(prefix, to),
+            _ => None,
+        },
         _ => None,
     };
     let Some(forms) = forms else { return vec![route] };
-    let form = |(from, to): (Path, Path)| {
+    let form = |(from, to): (Path, PathReplacement)| {
         let mut route = route.clone();
         route.path = PathMatch::Prefix(from);
         if let Action::Forward(forward) = &mut route.action {
@@ -96,4 +94,17 @@ fn pair(route: RouteDraft, expand: bool) -> Vec<RouteDraft> {
         route
     };
     forms.map(form).into()
+}
+
+/// Both forms of a prefix and what replaces each; nothing where one form is enough.
+fn forms(prefix: &Path, to: &PathReplacement) -> Option<[(Path, PathReplacement); 2]> {
+    let from = Path::parse(prefix.as_str().trim_end_matches('/')).ok()?;
+    if to.as_str().contains(['?', '#']) {
+        // A final slash is part of the query: none is added, and none is taken away.
+        return (from != *prefix).then(|| [(from, to.clone()), (prefix.clone(), to.clone())]);
+    }
+    let below = Path::parse(&format!("{from}/")).ok()?;
+    let to = to.as_str().trim_end_matches('/');
+    let bare = PathReplacement::parse(if to.is_empty() { "/" } else { to }).ok()?;
+    Some([(from, bare), (below, PathReplacement::parse(&format!("{to}/")).ok()?)])
 }

@@ -5,6 +5,7 @@
 
 use crate::{
     HttpProxyView, Rejection, Work,
+    duration::duration,
     route::{FieldContext, cookies, headers, optional},
     tls::secret_id,
 };
@@ -16,7 +17,6 @@ use model::{
         SubjectAltName, TrustedCa, Validation,
     },
     route::{CookieRewrite, HostRewrite, Mirror, WeightedCluster},
-    timeout::parse_duration,
 };
 use resolve::{PortRef, View};
 
@@ -169,7 +169,7 @@ pub(crate) fn backend(
         balance: way.balance,
         health: way.health.clone(),
         health_port: health_port(work, place, service, way)?,
-        slow_start: slow_start(place, service, way.balance)?,
+        slow_start: slow_start(work, place, service, way.balance)?,
         validation: validation(work, place, service, spoken)?,
         ..ClusterOverrides::default()
     };
@@ -217,7 +217,8 @@ fn health_port(
 }
 
 /// How new endpoints are eased in: not at all, where the time for it is zero.
-fn slow_start(
+fn slow_start<V>(
+    work: &mut Work<'_, V>,
     place: &FieldContext<'_>,
     service: &Service,
     balance: LoadBalancing,
@@ -229,7 +230,9 @@ fn slow_start(
         let why = "requires the load balancing strategy RoundRobin or WeightedLeastRequest";
         return Err(Rejection::new(Code::ProxySlowStart, field, why));
     }
-    let window = parse_duration(&policy.window).map_err(|error| reject("window", error.to_string()))?;
+    let mut notes = Vec::new();
+    let window = duration(&policy.window, Code::ProxySlowStart, field.field("window"), &mut notes)?;
+    notes.into_iter().for_each(|note| work.report(place.subject, note));
     let text = policy.aggression.as_deref().filter(|text| !text.is_empty()).unwrap_or("1.0");
     let aggression = Aggression::parse(text);
     let aggression =

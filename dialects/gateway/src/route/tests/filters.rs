@@ -36,10 +36,10 @@ fn shown(changes: &HeaderChanges) -> Vec<String> {
 fn headers_are_set_added_and_removed_as_they_are_written() {
     let modifier = json!({
         "set": [{ "name": "X-B", "value": "1" }, { "name": "x-b", "value": "2" }, { "name": "x-a", "value": "%HOSTNAME% 100%" }],
-        "add": [{ "name": "X-C", "value": "3" }, { "name": "X-C", "value": "4" }],
+        "add": [{ "name": "X-C", "value": "4" }, { "name": "x-c", "value": "3" }, { "name": "x-b", "value": "5" }],
         "remove": ["X-D", "x-d"],
     });
-    let expected = ["=x-a %%HOSTNAME%% 100%%", "=x-b 1", "+x-c 3", "+x-c 4", "-x-d"];
+    let expected = ["=x-a %%HOSTNAME%% 100%%", "=x-b 1", "+x-b 5", "+x-c 4", "+x-c 3", "-x-d"];
     let translation = http(request(modifier.clone()));
     assert_eq!(shown(&routes(&translation)[0].policy.request_headers), expected);
     assert_eq!(parents(&translation), [FINE]);

@@ -27,24 +27,24 @@ const MOST_ENTRIES: usize = 16;
 /// The most text of all descriptors of a policy, in bytes: keys, values, and what headers are compared with.
 const MOST_TEXT: usize = 8 * 1024;
 
-/// What a policy says.
+/// The global policy of a route or host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// Nothing: what stands above holds.
-    Nothing,
+pub(crate) enum GlobalPolicy {
+    /// It has none: the policy of the host, or of the operator, is in effect.
+    Inherit,
     /// The service is not asked.
     Disabled,
     /// It is asked this.
     Descriptors(Arc<GlobalRateLimit>),
 }
 
-impl Said {
-    /// What holds, where something stands above.
-    pub fn or(self, above: Option<&Arc<GlobalRateLimit>>) -> Option<Arc<GlobalRateLimit>> {
+impl GlobalPolicy {
+    /// The limit in effect, given the one that it would inherit.
+    pub fn or(self, inherited: Option<&Arc<GlobalRateLimit>>) -> Option<Arc<GlobalRateLimit>> {
         match self {
-            Said::Nothing => above.cloned(),
-            Said::Disabled => None,
-            Said::Descriptors(limit) => Some(limit),
+            GlobalPolicy::Inherit => inherited.cloned(),
+            GlobalPolicy::Disabled => None,
+            GlobalPolicy::Descriptors(limit) => Some(limit),
         }
     }
 }
@@ -56,27 +56,29 @@ pub(crate) fn policy(
     policy: &Checked<Option<Box<RateLimitPolicy>>>,
     field: &FieldPath,
     code: Code,
-) -> Result<Said, Rejection> {
-    let Some(global) = optional(policy)?.and_then(|policy| policy.global.as_deref()) else { return Ok(Said::Nothing) };
+) -> Result<GlobalPolicy, Rejection> {
+    let Some(global) = optional(policy)?.and_then(|policy| policy.global.as_deref()) else {
+        return Ok(GlobalPolicy::Inherit);
+    };
     let field = field.field("rateLimitPolicy").field("global");
     if global.disabled {
-        return Ok(Said::Disabled);
+        return Ok(GlobalPolicy::Disabled);
     }
     let mut notes = Vec::new();
     let read = read(global, &field, code, &mut notes);
     notes.into_iter().for_each(|note| work.report(subject, note));
-    let Some(mut limit) = read? else { return Ok(Said::Nothing) };
+    let Some(mut limit) = read? else { return Ok(GlobalPolicy::Inherit) };
     let Some(settings) = &work.settings.global_rate_limits else {
         let why = "no effect: no rate limit service is configured";
         work.report(subject, Rejection::new(Code::RateLimitNoService, field, why));
-        return Ok(Said::Nothing);
+        return Ok(GlobalPolicy::Inherit);
     };
     if settings.add_namespace {
         let first = DescriptorEntry::Generic { key: Some(NAMESPACE.into()), value: subject.namespace.clone() };
         limit.descriptors.iter_mut().for_each(|descriptor| descriptor.entries.insert(0, first.clone()));
     }
     look_at_service(work, subject, field);
-    Ok(Said::Descriptors(Arc::new(limit)))
+    Ok(GlobalPolicy::Descriptors(Arc::new(limit)))
 }
 
 /// Tells an object that has a limit where the service cannot be used.
