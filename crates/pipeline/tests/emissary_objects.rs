@@ -489,4 +489,49 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
     pipeline.settle();
     assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_some(), "the operator's own does");
     pipeline.self_check().unwrap();
+
+    // Nor do they close all Mappings by the older form, which cannot be asked.
+    pipeline.put(&ObjectRef::new(kind::AUTH_SERVICE, "shop", "mine"), None);
+    put(&mut pipeline, &object(kind::MODULE, "authentication", &json!({ "config": { "auth_service": "open" } })));
+    pipeline.settle();
+    let service = pipeline.engine().get::<EmissaryAuthService>(&());
+    assert!(service.is_some_and(|service| !service.is_usable), "the operator's own closes them");
+    settings.resolve.namespace = "elsewhere".into();
+    pipeline.set_settings(&settings);
+    let output = pipeline.settle();
+    assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_none());
+    let told = reported(&output);
+    assert!(told["Module shop/authentication"][0].starts_with("SES9001 a Module `authentication`"), "{told:?}");
+    pipeline.self_check().unwrap();
+
+    // An operator's server that is asked only about routes that say so is asked about no Mapping.
+    settings.authorization.as_mut().unwrap().settings.disabled = true;
+    pipeline.set_settings(&settings);
+    pipeline.settle();
+    let service = pipeline.engine().get::<EmissaryAuthService>(&());
+    assert!(service.is_some_and(|service| !service.is_usable), "nobody else guards them");
+    pipeline.self_check().unwrap();
+}
+
+#[test]
+fn an_ingress_of_emissarys_class_is_read_by_the_instance_that_its_id_names() {
+    let ingress = |name: &str, ids: Value| {
+        let mut annotations = json!({ "kubernetes.io/ingress.class": "ambassador" });
+        if !ids.is_null() {
+            annotations["getambassador.io/ambassador-id"] = ids;
+        }
+        let metadata = json!({ "name": name, "namespace": "shop", "annotations": annotations });
+        decoded(kind::INGRESS, &json!({ "metadata": metadata, "spec": {} }))
+    };
+    for (id, expected) in [("default", ["every", "none"]), ("blue", ["blue", "every"])] {
+        let expected = expected.map(|name| format!("Ingress shop/{name}"));
+        let mut settings = settings(id);
+        settings.ingress.emissary_class = true;
+        let mut pipeline = Pipeline::new(&settings);
+        put(&mut pipeline, &ingress("none", Value::Null));
+        put(&mut pipeline, &ingress("blue", "blue".into()));
+        put(&mut pipeline, &ingress("every", "_automatic_".into()));
+        let told = reported(&pipeline.settle());
+        assert!(told.keys().eq(&expected), "{id}: {told:?}");
+    }
 }

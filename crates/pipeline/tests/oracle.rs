@@ -22,7 +22,7 @@ use pipeline::{
     FleetSettings, Output, Pipeline, Quarantined, Settings,
     settings::{Certificates, Packing},
 };
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -273,11 +273,10 @@ proptest! {
     fn any_script_ends_where_a_build_from_nothing_does(
         script in vec(edit(), 1..60),
         scoped in any::<bool>(),
-        on_demand in any::<bool>(),
+        certificates in select(vec![Certificates::Auto, Certificates::OnDemand, Certificates::PerChain]),
         offloads in any::<bool>(),
     ) {
         let packing = if scoped { Packing::Scoped } else { Packing::Plain };
-        let certificates = if on_demand { Certificates::OnDemand } else { Certificates::PerChain };
         let mut settings = Settings { packing, certificates, ..Settings::default() };
         settings.resolve.external_names = true;
         run(&settings, script, if offloads { Offloading::All } else { Offloading::Off });

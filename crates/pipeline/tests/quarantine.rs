@@ -81,7 +81,7 @@ async fn edit_and_mend(packing: Packing) {
     }
     let told = bed.verdicts[&ObjectRef::new(kinds::kind::INGRESS, "default", "bad")].clone();
     println!("{packing:?}: blamed after {blamed:?}, all others updated after {:?}: {told:?}", begun.elapsed());
-    assert!(told.iter().any(|verdict| verdict.code == Code::EnvoyRefused && verdict.message.contains("missing )")));
+    assert!(told.iter().any(|verdict| verdict.code == Code::EnvoyRejected && verdict.message.contains("missing )")));
 
     // A proxy that had something of the host's own keeps it; in a table that all hosts share that cannot be said.
     let answer = client.clone().host("bad.example.com").get("/good").await.unwrap();

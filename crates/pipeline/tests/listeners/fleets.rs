@@ -225,7 +225,7 @@ fn what_one_fleet_refuses_others_keep() {
         pipeline.on_outcome_in(&named(1), &outcome);
         let mut output = pipeline.settle();
         let told = output.fleets[&named(1)].withheld.clone().unwrap();
-        assert!(told.iter().any(|held| held.target == xds::Target::resource(kind, name.into())), "{told:?}");
+        assert!(told.iter().any(|held| held.target == xds::QuarantineTarget::resource(kind, name.into())), "{told:?}");
         assert!(output.withheld.is_none(), "replicas are told of the fleet that refused it");
         let text = format!("SES8001 {kind} {name} in fleet {}: too old for this", named(1));
         if kind != xds::Kind::Endpoints {

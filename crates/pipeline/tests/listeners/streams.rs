@@ -32,7 +32,7 @@ fn a_udp_listener_fails_closed_and_adds_the_shares_of_a_backend() {
     assert_eq!(streams(&pipeline), []);
     assert_eq!(
         verdicts(&output, "gateway"),
-        ["SES7011 listener udp: UDP cannot be limited to some clients, so the listener is closed"]
+        ["SES7011 listener udp: UDP clients cannot be filtered by address, so all datagrams are dropped"]
     );
     claims(None).put(&mut pipeline);
     let output = pipeline.settle();

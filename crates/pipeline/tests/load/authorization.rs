@@ -2,6 +2,7 @@
 
 use kinds::Object;
 use model::ObjectRef;
+use pipeline::settings::Packing;
 use serde_json::json;
 use std::{net::IpAddr, time::Duration};
 use testbed::{
@@ -158,12 +159,12 @@ async fn a_server_of_emissary_decides() {
 
 /// A server over HTTP that answers with bytes that are no HTTP, or closes: nobody has decided, so requests are denied, or pass where
 /// failOpen says so.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open() {
-    let mut bed = Bed::start("authorization-no-http").await;
+async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open(name: &str, packing: Packing) {
+    let mut bed = Bed::with(name, |settings| settings.packing = packing).await;
     let ca = Ca::new("authorization-no-http");
     let mut objects = bed.service("a", "web").await;
-    objects.extend([secret("a", "cert", &ca.leaf("*.example.com").make()), service("a", "checker")]);
+    let cert = ca.leaf("*.example.com").dns("*.closed.example.com").dns("*.open.example.com").make();
+    objects.extend([secret("a", "cert", &cert), service("a", "checker")]);
     objects.push(object(&json!({
         "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
         "metadata": { "name": "auth", "namespace": "a" },
@@ -171,23 +172,45 @@ async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open() {
     })));
     for (name, fail_open) in [("closed", false), ("open", true)] {
         let authorization = json!({ "extensionRef": { "name": "auth" }, "serviceType": "http", "failOpen": fail_open });
-        let fqdn = format!("{name}.example.com");
-        let host = json!({ "fqdn": fqdn, "tls": { "secretName": "cert" }, "authorization": authorization });
-        objects.push(object(&json!({
-            "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "name": name, "namespace": "a" },
-            "spec": { "virtualhost": host, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] },
-        })));
+        let wild = (format!("{name}-wild"), format!("*.{name}.example.com"));
+        for (name, fqdn) in [(name.to_owned(), format!("{name}.example.com")), wild] {
+            let host = json!({ "fqdn": fqdn, "tls": { "secretName": "cert" }, "authorization": authorization });
+            objects.push(object(&json!({
+                "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+                "metadata": { "name": name, "namespace": "a" },
+                "spec": { "virtualhost": host, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] },
+            })));
+        }
     }
     bed.apply(objects).await;
     for fault in [Fault::NotHttp2, Fault::Closes] {
         let server = BrokenServer::start(fault).await.unwrap();
         let IpAddr::V4(address) = server.address().ip() else { unreachable!("test addresses are IPv4") };
         bed.apply([slice("a", "checker", &[address])]).await;
-        for (host, expected) in [("closed.example.com", 403), ("open.example.com", 200), ("CLOSED.example.com", 403)] {
+        for (host, expected) in [
+            ("closed.example.com", 403),
+            ("open.example.com", 200),
+            ("CLOSED.example.com", 403),
+            ("x.closed.example.com", 403),
+            ("x.open.example.com", 200),
+            ("X.closed.example.com", 403),
+        ] {
             let client = bed.https.clone().trust(&ca).sni(host.to_lowercase()).host(host);
             for client in [client.clone(), client.http2()] {
-                assert_eq!(client.get("/").await.unwrap().status.as_u16(), expected, "{fault:?} {host}");
+                assert_eq!(client.get("/").await.unwrap().status.as_u16(), expected, "{packing:?} {fault:?} {host}");
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open_in_scopes() {
+    let name = "authorization-no-http-scopes";
+    a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open(name, Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open_in_tables() {
+    let name = "authorization-no-http-tables";
+    a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open(name, Packing::Plain).await;
 }

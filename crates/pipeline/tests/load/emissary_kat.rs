@@ -1,10 +1,11 @@
-//! Emissary's own test client, and its echo over gRPC behind Mappings: protocols spoken by libraries that are not ours.
+//! Emissary's own test client, its echo over gRPC behind Mappings, and its authorization server as an AuthService: protocols spoken by
+//! libraries that are not ours.
 
 use crate::bed::{Bed, secret, service, slice_of};
 use kinds::Object;
 use serde_json::{Value, json};
-use std::net::IpAddr;
-use testbed::{KatServer, cases::object, certs::Ca, kat_client};
+use std::net::{IpAddr, SocketAddr};
+use testbed::{Client, KatServer, cases::object, certs::Ca, kat_client};
 
 fn of(kind: &str, name: &str, spec: &Value) -> Object {
     object(&json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": kind,
@@ -87,4 +88,38 @@ async fn the_client_of_emissary_is_served_over_every_protocol_that_it_speaks() {
     assert_eq!(call(&bridged), (Some("0"), Some("kat-server")), "{bridged}");
     assert_eq!(call(&web), (Some("0"), Some("kat-server")), "{web}");
     assert_eq!((&socket["status"], &socket["messages"]), (&json!(101), &json!(["one", "two"])), "{socket}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_of_emissary_decides_as_an_auth_service() {
+    let mut bed = Bed::with("emissary-kat-auth", |settings| settings.emissary.address = settings.http.address).await;
+    let server = KatServer::start().await.unwrap();
+    let IpAddr::V4(address) = server.address().ip() else { unreachable!("test addresses are IPv4") };
+    let mut objects = bed.service("team-a", "web").await;
+    let policy = json!({ "insecure": { "action": "Route" } });
+    objects.extend([
+        service("team-a", "kat"),
+        slice_of("team-a", "kat", &[address], server.address().port()),
+        listener("http", 9080, "HTTP"),
+        of("Host", "any", &json!({ "hostname": "*", "requestPolicy": policy })),
+        of("AuthService", "auth", &json!({ "auth_service": "kat", "proto": "grpc" })),
+        mapping("guarded", &json!({ "prefix": "/guarded/", "auth_context_extensions": { "team": "shop" } })),
+        mapping("open", &json!({ "prefix": "/open/", "bypass_auth": true })),
+    ]);
+    bed.apply(objects).await;
+    let client = Client::new(SocketAddr::new(bed.http.addr().ip(), 9080)).host("a.example.com");
+    let asking = |status: &str| client.clone().header("kat-req-extauth-requested-status", status);
+    let allowed = asking("200").get("/guarded/").await.unwrap();
+    assert_eq!(allowed.status, 200);
+    let seen = allowed.echo();
+    assert_eq!(seen.header("kat-resp-extauth-protocol-version"), Some("v3"));
+    assert_eq!(seen.header("kat-resp-extauth-context-extensions"), Some(r#"{"team":"shop"}"#));
+    for status in [401, 403, 503] {
+        let denied = asking(&status.to_string()).header("kat-req-extauth-requested-location", "/login");
+        let denied = denied.get("/guarded/").await.unwrap();
+        assert_eq!((denied.status.as_u16(), denied.headers["location"].as_bytes()), (status, &b"/login"[..]));
+        assert!(denied.try_echo().is_none(), "a backend was asked");
+        let bypassed = asking(&status.to_string()).get("/open/").await.unwrap();
+        assert_eq!(bypassed.status, 200, "the Mapping bypasses it");
+    }
 }

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 use testbed::{
-    RateLimitService,
+    Client, Net, RateLimitService,
     broken_server::{BrokenServer, Fault},
     cases::object,
     client::GrpcAnswer,
@@ -35,6 +35,9 @@ descriptors:
 - {key: generic_key, value: shared, rate_limit: {unit: hour, requests_per_unit: 40}}
 - {key: generic_key, value: many, rate_limit: {unit: hour, requests_per_unit: 1000000}}
 - {key: user, rate_limit: {unit: hour, requests_per_unit: 2}}
+- {key: remote_address, rate_limit: {unit: hour, requests_per_unit: 2}}
+- {key: header_match, value: gold, rate_limit: {unit: hour, requests_per_unit: 2}}
+- {key: header_match, value: unpaid, rate_limit: {unit: hour, requests_per_unit: 2}}
 - key: namespace
   value: team-a
   descriptors:
@@ -108,27 +111,95 @@ async fn limits_hold_for_all_envoys_together() {
     assert_eq!((over.status.as_u16(), over.headers["x-ratelimit-remaining"].as_bytes()), (429, &b"0"[..]));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn values_of_headers_are_counted_each_and_namespaces_apart() {
+/// The hosts of [`counted`], in its order.
+const COUNTED: [&str; 4] = ["user.example.com", "address.example.com", "gold.example.com", "unpaid.example.com"];
+
+/// The same settings in one packing.
+fn packed(packing: Packing, change: impl FnOnce(&mut Settings)) -> impl FnOnce(&mut Settings) {
+    move |settings| {
+        settings.packing = packing;
+        change(settings);
+    }
+}
+
+/// A host, the only descriptor entry of its requests, clients of which each has a limit of its own, and those that have none.
+struct Counted {
+    fqdn: &'static str,
+    entry: Value,
+    limited: Vec<Client>,
+    unlimited: Vec<Client>,
+}
+
+/// A fixed text for requests whose header is as it should be, or is not.
+fn matched(header: &Value, expected: bool, value: &str) -> Value {
+    json!({ "requestHeaderValueMatch": { "headers": [header], "expectMatch": expected, "value": value } })
+}
+
+/// Every sort of entry but the fixed text.
+fn counted(http: &Client) -> [Counted; 4] {
+    let to = |fqdn: &str| http.clone().host(fqdn);
+    let (net, [user, address, gold, unpaid]) = (Net::here().unwrap(), COUNTED);
+    [
+        Counted {
+            fqdn: user,
+            entry: json!({ "requestHeader": { "headerName": "X-User", "descriptorKey": "user" } }),
+            limited: vec![to(user).header("x-user", "a"), to(user).header("x-user", "b")],
+            // Without the header there is no descriptor, and nothing to count.
+            unlimited: vec![to(user)],
+        },
+        Counted {
+            fqdn: address,
+            entry: json!({ "remoteAddress": {} }),
+            // What a client says about its address is not believed.
+            limited: vec![
+                to(address).from(net.address()),
+                to(address).from(net.address()).header("x-forwarded-for", "203.0.113.7"),
+                to(address).from(net.address()).header("x-forwarded-for", "203.0.113.7"),
+            ],
+            unlimited: vec![],
+        },
+        Counted {
+            fqdn: gold,
+            entry: matched(&json!({ "name": "x-tier", "exact": "gold" }), true, "gold"),
+            limited: vec![to(gold).header("x-tier", "gold")],
+            unlimited: vec![to(gold), to(gold).header("x-tier", "lead")],
+        },
+        Counted {
+            fqdn: unpaid,
+            entry: matched(&json!({ "name": "x-paid", "exact": "yes" }), false, "unpaid"),
+            limited: vec![to(unpaid).header("x-paid", "no")],
+            unlimited: vec![to(unpaid).header("x-paid", "yes")],
+        },
+    ]
+}
+
+async fn values_of_headers_are_counted_each_and_namespaces_apart(name: &str, packing: Packing) {
     let counter = RateLimitService::start(LIMITS).await.unwrap();
-    let mut bed = Bed::with("rate-limit-headers", settings(false, false)).await;
+    let mut bed = Bed::with(&format!("{name}-values"), packed(packing, settings(false, false))).await;
     let mut objects = bed.service("team-a", "web").await;
     objects.extend(extension(&counter));
-    let by_user = json!([{ "entries": [{ "requestHeader": { "headerName": "X-User", "descriptorKey": "user" } }] }]);
-    objects.push(proxy("team-a", "web.example.com", &by_user));
+    let counted = counted(&bed.http);
+    objects.extend(counted.iter().map(|it| proxy("team-a", it.fqdn, &json!([{ "entries": [it.entry] }]))));
     bed.apply(objects).await;
-    for (user, expected) in [("a", [200, 200, 429]), ("b", [200, 200, 429])] {
-        for status in expected {
-            let request = bed.http.clone().host("web.example.com").header("x-user", user);
-            assert_eq!(request.get("/").await.unwrap().status.as_u16(), status, "{user}");
+    let status = async |client: &Client| client.get("/").await.unwrap().status.as_u16();
+    for Counted { fqdn, limited, unlimited, .. } in &counted {
+        for (number, client) in limited.iter().enumerate() {
+            for expected in [200, 200, 429] {
+                assert_eq!(status(client).await, expected, "{packing:?} {fqdn} {number}");
+            }
+        }
+        for client in unlimited {
+            for _ in 0..3 {
+                assert_eq!(status(client).await, 200, "{packing:?} {fqdn}");
+            }
         }
     }
-    // Without the header there is no descriptor, and nothing to count.
-    assert_eq!(bed.http.clone().host("web.example.com").get("/").await.unwrap().status.as_u16(), 200);
+    // A header that is not there is not as it should be, either, and the descriptor has nothing of its value.
+    assert_eq!(status(&bed.http.clone().host(COUNTED[3])).await, 429, "{packing:?}: without the header");
     drop(bed);
 
     // Two tenants that write the same descriptor: each has the namespace before it, and none uses up the other's limit.
-    let mut bed = Bed::with("rate-limit-namespaces", settings(false, true)).await;
+    let mut bed = Bed::with(&format!("{name}-namespaces"), packed(packing, settings(false, true))).await;
     let mut objects = bed.service("team-a", "web").await;
     objects.extend(bed.service("team-b", "web").await);
     objects.extend(extension(&counter));
@@ -136,11 +207,21 @@ async fn values_of_headers_are_counted_each_and_namespaces_apart() {
     objects.push(proxy("team-b", "b.example.com", &generic("shared")));
     bed.apply(objects).await;
     for _ in 0..10 {
-        assert_eq!(bed.http.clone().host("b.example.com").get("/").await.unwrap().status.as_u16(), 200);
+        assert_eq!(status(&bed.http.clone().host("b.example.com")).await, 200, "{packing:?}");
     }
-    for status in [200, 200, 200, 429] {
-        assert_eq!(bed.http.clone().host("a.example.com").get("/").await.unwrap().status.as_u16(), status);
+    for expected in [200, 200, 200, 429] {
+        assert_eq!(status(&bed.http.clone().host("a.example.com")).await, expected, "{packing:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_headers_are_counted_each_and_namespaces_apart_in_scopes() {
+    values_of_headers_are_counted_each_and_namespaces_apart("rate-limit-scopes", Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_of_headers_are_counted_each_and_namespaces_apart_in_tables() {
+    values_of_headers_are_counted_each_and_namespaces_apart("rate-limit-tables", Packing::Plain).await;
 }
 
 /// The same limit, asked about in a domain, answered in a code, with and without headers: as the operator says, while proxies run.
@@ -249,12 +330,7 @@ async fn a_service_that_stops_lets_requests_through_if_the_operator_says_so() {
 
 /// Whatever is wrong with the service, limited requests are denied, or let through if the operator says so; the others notice nothing.
 async fn broken(name: &str, packing: Packing, fail_open: bool) {
-    let change = settings(fail_open, false);
-    let change = |settings: &mut Settings| {
-        settings.packing = packing;
-        change(settings);
-    };
-    let mut bed = Bed::with(name, change).await;
+    let mut bed = Bed::with(name, packed(packing, settings(fail_open, false))).await;
     let mut objects = bed.service("team-a", "web").await;
     objects.push(proxy("team-a", "web.example.com", &generic("shared")));
     objects.push(proxy("team-a", "*.wild.example.com", &generic("shared")));

@@ -11,8 +11,8 @@ use model::{
         Action, AddressOf, AuthCheck, AuthServer, Authorization, Cidr, Conditions, Cors, CrossScheme, Depth,
         Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
         HeaderMatch, HostCondition, HostNames, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER,
-        LocalRateLimitPolicy, Mirror, OnEqual, PathMatch, PathRewrite, Policy, Precedence, QueryMatch, Redirect,
-        RetryPolicy, Scheme, Share, StringMatch, UnavailableAnswer, UnavailableShare, Upgrade, ValueMatch,
+        LocalRateLimitPolicy, Mirror, OnEqual, PathMatch, PathReplacement, PathRewrite, Policy, Precedence, QueryMatch,
+        Redirect, RetryPolicy, Scheme, Share, StringMatch, UnavailableAnswer, UnavailableShare, Upgrade, ValueMatch,
         WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
@@ -189,14 +189,18 @@ fn redirect(dice: &mut Dice) -> Redirect {
 fn path_rewrite(dice: &mut Dice) -> PathRewrite {
     let path = dice.path();
     match dice.below(4) {
-        0 => PathRewrite::Whole(path),
+        0 => PathRewrite::Whole(path_replacement(dice)),
         3 => {
             let substitution = path.as_str().replace('\\', "\\\\");
             PathRewrite::Regex(RegexRewrite::new(dice.regex(), &substitution).expect("a substitution without groups"))
         }
-        1 => PathRewrite::Prefix(path),
+        1 => PathRewrite::Prefix(path_replacement(dice)),
         _ => PathRewrite::Below { matched: dice.path(), path },
     }
+}
+
+fn path_replacement(dice: &mut Dice) -> PathReplacement {
+    dice.parsed(|dice| if dice.one_in(2) { format!("/{}", dice.text()) } else { dice.text() }, PathReplacement::parse)
 }
 
 fn forward(dice: &mut Dice, clusters: &[ClusterId]) -> Forward {

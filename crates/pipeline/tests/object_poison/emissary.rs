@@ -162,7 +162,8 @@ async fn load(name: &str, packing: Packing) {
         let output = pipeline.settle();
         assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
         // A Mapping that an AuthService closes is fine as it is.
-        let is_fine = |list: &Arc<Vec<Verdict>>| list.iter().all(|verdict| verdict.code == Code::MappingClosed);
+        let is_fine =
+            |list: &Arc<Vec<Verdict>>| list.iter().all(|verdict| verdict.code == Code::MappingAuthServiceUnavailable);
         let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(is_fine)).count();
         let hosts = pipeline.engine().rows::<pipeline::hosts::VirtualHosts>().count()
             + pipeline.engine().rows::<pipeline::hosts::conditional::ConditionalHosts>().count();

@@ -3,31 +3,41 @@
 //!
 //! Two requests follow each other on one connection, and the server may write the first response or the second request if it can change
 //! a length. What comes back is read as strictly as a client of HTTP/1 reads it; clients of HTTP/2 are told the same. Hosts are exact
-//! ones and wildcards, in both packings.
+//! ones, in capitals, too, and wildcards, in both packings.
 
 use super::requests::TURN;
 use super::world::{World, object, secret, service, settings};
 use kinds::{Object, kind};
 use pipeline::settings::Packing;
 use serde_json::{Value, json};
-use std::{net::Ipv4Addr, time::Duration};
-use testbed::{Backend, Client, auth_server::AuthServer, certs::Ca, envoy::Config};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
+use testbed::{Backend, Client, KeyAnswer, KeyServer, auth_server::AuthServer, certs::Ca, envoy::Config};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-/// An exact host, and one below a wildcard.
-const HOSTS: [&str; 2] = ["guarded.example.com", "a.wild.example.com"];
+/// An exact host, the same in capitals, which is found by another way, and one below a wildcard.
+const HOSTS: [&str; 3] = ["guarded.example.com", "GUARDED.example.com", "a.wild.example.com"];
 
 fn meta(name: &str) -> Value {
     json!({"namespace": "default", "name": name})
 }
 
+/// How a server over HTTP is asked whose headers are passed on by wide patterns.
+fn over_http() -> Value {
+    let allowed = json!([{"prefix": "content-"}, {"prefix": "x-sesame-"}, {"contains": "e"}]);
+    json!({"extensionRef": {"name": "auth"}, "responseTimeout": "5s", "serviceType": "http",
+        "httpSettings": {"allowedUpstreamHeaders": allowed}})
+}
+
 /// A host whose requests the server is asked about.
-fn proxy(name: &str, fqdn: &str) -> Object {
-    let host = json!({"fqdn": fqdn, "tls": {"secretName": "guarded"},
-        "authorization": {"extensionRef": {"name": "auth"}, "responseTimeout": "5s"}});
+fn proxy(name: &str, fqdn: &str, authorization: &Value) -> Object {
+    let host = json!({"fqdn": fqdn, "tls": {"secretName": "guarded"}, "authorization": authorization});
     let route = |condition: Value, service: &str| {
         json!({"conditions": [condition], "permitInsecure": true, "enableWebsockets": true,
             "services": [{"name": service, "port": 80}]})
@@ -45,16 +55,22 @@ fn proxy(name: &str, fqdn: &str) -> Object {
     object(kind::CONTOUR_HTTP_PROXY, &json!({"metadata": meta(name), "spec": {"virtualhost": host, "routes": routes}}))
 }
 
-fn objects(ca: &Ca, web: Ipv4Addr, inside: Ipv4Addr, auth: Ipv4Addr) -> Vec<Object> {
-    let extension = json!({"protocol": "h2c", "services": [{"name": "auth", "port": 80}]});
+fn objects(
+    ca: &Ca,
+    [web, inside]: [Ipv4Addr; 2],
+    auth: Ipv4Addr,
+    protocol: &str,
+    authorization: &Value,
+) -> Vec<Object> {
+    let extension = json!({"protocol": protocol, "services": [{"name": "auth", "port": 80}]});
     vec![
         service("web", web),
         service("inside", inside),
         service("auth", auth),
         secret(ca, "guarded", "guarded.example.com"),
         object(kind::CONTOUR_EXTENSION_SERVICE, &json!({"metadata": meta("auth"), "spec": extension})),
-        proxy("guarded", "guarded.example.com"),
-        proxy("wild", "*.wild.example.com"),
+        proxy("guarded", "guarded.example.com", authorization),
+        proxy("wild", "*.wild.example.com", authorization),
     ]
 }
 
@@ -67,15 +83,28 @@ struct Response {
 }
 
 impl Response {
+    fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.head.lines().skip(1).filter_map(|line| line.split_once(": "))
+    }
+
     fn header(&self, name: &str) -> Option<&str> {
-        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        lines.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.headers().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The names of its headers.
+    fn names(&self) -> BTreeSet<String> {
+        self.headers().map(|(name, _)| name.to_ascii_lowercase()).collect()
     }
 
     /// What the backend saw.
     fn seen(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+}
+
+/// The names of the headers that the backend saw.
+fn seen_names(response: &Response) -> Vec<Value> {
+    response.seen()["headers"].as_array().unwrap().iter().map(|header| header[0].clone()).collect()
 }
 
 /// The header of a request that the backend saw.
@@ -158,8 +187,20 @@ async fn world(packing: Packing) -> (World, [Backend; 2], AuthServer) {
     let backends = [Backend::start("web").await.unwrap(), Backend::start("inside").await.unwrap()];
     let ca = Ca::new("authorization");
     let auth = AuthServer::start("auth", ca.leaf("auth").make().server_config()).await.unwrap();
-    let objects = objects(&ca, backends[0].ip(), backends[1].ip(), auth.ip());
+    let over_grpc = json!({"extensionRef": {"name": "auth"}, "responseTimeout": "5s"});
+    let objects = objects(&ca, [backends[0].ip(), backends[1].ip()], auth.ip(), "h2c", &over_grpc);
     let world = World::with(&settings(packing), Config::new().name("auth-headers"), objects).await;
+    (world, backends, auth)
+}
+
+/// The same with a server over HTTP, which says the same to whatever it is asked.
+async fn world_over_http(packing: Packing) -> (World, [Backend; 2], KeyServer) {
+    let backends = [Backend::start("web").await.unwrap(), Backend::start("inside").await.unwrap()];
+    let ca = Ca::new("authorization");
+    let auth = KeyServer::start(None).await.unwrap();
+    let IpAddr::V4(ip) = auth.address().ip() else { unreachable!("test addresses are IPv4") };
+    let objects = objects(&ca, [backends[0].ip(), backends[1].ip()], ip, "http/1.1", &over_http());
+    let world = World::with(&settings(packing), Config::new().name("auth-headers-http"), objects).await;
     (world, backends, auth)
 }
 
@@ -184,10 +225,9 @@ async fn an_authorization_server_does_not_frame_requests_in_scopes() {
 async fn requests_are_as_they_were(host: &str) {
     let usual = first(host, "POST", "/", "nothing", "").await;
     assert_eq!((usual.status, seen_header(&usual.seen(), "content-length")), (200, Some("5")));
-    let names = |response: &Response| -> Vec<Value> {
-        response.seen()["headers"].as_array().unwrap().iter().map(|header| header[0].clone()).collect()
-    };
-    let (usual, usual_over_http2) = (names(&usual), names(&over_http2(host, "POST", "nothing").await));
+    let written = usual.seen()["host"].clone();
+    assert!(written.as_str().is_some_and(|written| written.eq_ignore_ascii_case(host)), "{written}");
+    let (usual, usual_over_http2) = (seen_names(&usual), seen_names(&over_http2(host, "POST", "nothing").await));
     for wish in [
         "set content-length=1",
         "append content-length=1",
@@ -216,9 +256,9 @@ async fn requests_are_as_they_were(host: &str) {
         for (response, usual) in both {
             let seen = response.seen();
             let told = (response.status, &seen["method"], &seen["path"], &seen["host"], &seen["body"]["length"]);
-            let expected = (200, &json!("POST"), &json!("/"), &json!(host), &json!(5));
+            let expected = (200, &json!("POST"), &json!("/"), &written, &json!(5));
             assert_eq!(told, expected, "{wish}");
-            let names = names(&response);
+            let names = seen_names(&response);
             assert!(names.iter().all(|name| usual.contains(name)), "{wish}: {names:?}");
         }
     }
@@ -293,9 +333,106 @@ async fn responses_are_as_they_were(host: &str) {
         "GET / HTTP/1.1\r\nhost: {host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
          sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     );
-    let text = raw(&upgrade).await;
+    let mut wire = Client::new((Ipv4Addr::LOCALHOST, 8080).into()).open().await.unwrap();
+    wire.write(upgrade).await.unwrap();
+    let text = String::from_utf8(wire.read_until(b"\r\n\r\n").await.unwrap()).unwrap();
     let switched = responses(&text, &["GET"]);
     assert_eq!((switched[0].status, switched[0].header("upgrade")), (101, Some("websocket")), "{text}");
+}
+
+/// Headers of the connection, of message framing and of Sesame's own, and one that is the server's own business.
+const WRITTEN: &str = "keep-alive: timeout=1\r\nproxy-connection: close\r\nproxy-authenticate: Basic\r\nte: trailers\r\n\
+    trailer: x-end\r\nupgrade: h2c\r\nx-sesame-host: ingress_http|other.example.com\r\n\
+    x-sesame-server-name: other.example.com\r\nx-sesame-chain: other\r\nx-user: me\r\n";
+
+/// What a server over HTTP says, and then closes.
+fn said(status: &str, headers: &str, body: &str) -> KeyAnswer {
+    KeyAnswer::Raw(format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n{body}").into_bytes())
+}
+
+/// The same body with its length, and in chunks.
+fn framed(body: &str) -> [(String, String); 2] {
+    let length = body.len();
+    [
+        (format!("{WRITTEN}content-type: text/auth\r\ncontent-length: {length}\r\n"), body.to_owned()),
+        (
+            format!("{WRITTEN}content-type: text/auth\r\ntransfer-encoding: chunked\r\n"),
+            format!("{length:x}\r\n{body}\r\n0\r\n\r\n"),
+        ),
+    ]
+}
+
+/// A server over HTTP answers with a message of its own, whose length and connection are not those of the request, and wide patterns
+/// would pass them on.
+async fn a_server_over_http_frames_nothing(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (_world, _backends, auth) = world_over_http(packing).await;
+    for host in HOSTS {
+        allowed_over_http(host, &auth).await;
+        denied_over_http(host, &auth).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_over_http_frames_nothing_in_tables() {
+    a_server_over_http_frames_nothing(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_over_http_frames_nothing_in_scopes() {
+    a_server_over_http_frames_nothing(Packing::Scoped).await;
+}
+
+async fn allowed_over_http(host: &str, auth: &KeyServer) {
+    for method in ["POST", "GET"] {
+        auth.set(said("200 OK", "", ""));
+        let usual = [first(host, method, "/", "nothing", "").await, over_http2(host, method, "nothing").await];
+        for (headers, body) in framed("yes") {
+            auth.set(said("200 OK", &headers, &body));
+            let both = [first(host, method, "/", "written", "").await, over_http2(host, method, "written").await];
+            for (response, usual) in both.iter().zip(&usual) {
+                let (seen, usual_seen) = (response.seen(), usual.seen());
+                let told = ["method", "path", "host"].map(|field| &seen[field]);
+                let expected = ["method", "path", "host"].map(|field| &usual_seen[field]);
+                assert_eq!((response.status, told), (200, expected), "{method} {headers}");
+                assert_eq!(seen["body"]["length"], usual_seen["body"]["length"], "{method} {headers}");
+                let mut expected = seen_names(usual);
+                expected.extend([json!("content-type"), json!("x-user")]);
+                let names = seen_names(response);
+                assert!(names.iter().all(|name| expected.contains(name)), "{method} {headers}: {names:?}");
+                assert_eq!(seen_header(&seen, "x-user"), Some("me"), "other headers are its own business");
+                // The client is told nothing of what the server said.
+                assert_eq!(response.names(), usual.names(), "{method} {headers}");
+            }
+        }
+    }
+}
+
+async fn denied_over_http(host: &str, auth: &KeyServer) {
+    let is_end_to_end = |response: &Response| {
+        let hop_by_hop = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+        hop_by_hop.iter().all(|name| response.header(name).is_none())
+    };
+    for (headers, body) in framed("denied") {
+        auth.set(said("401 Unauthorized", &headers, &body));
+        for (method, body) in [("GET", "denied"), ("HEAD", "")] {
+            let one = |more: &str| format!("{method} / HTTP/1.1\r\nhost: {host}\r\n{more}\r\n");
+            let text = raw(&(one("") + &one("connection: close\r\n"))).await;
+            let both = responses(&text, &[method, method]);
+            let told: Vec<_> = both.iter().map(|response| (response.status, &*response.body)).collect();
+            assert_eq!(told, [(401, body); 2], "{method} {text}");
+            assert!(is_end_to_end(&both[0]), "{text}");
+        }
+        let response = over_http2(host, "GET", "written").await;
+        assert_eq!((response.status, &*response.body), (401, "denied"), "{headers}");
+        assert!(is_end_to_end(&response), "{response:?}");
+    }
+    // A status without a body, with the length of one.
+    auth.set(said("304 Not Modified", &format!("{WRITTEN}content-length: 6\r\n"), ""));
+    let one = |more: &str| format!("GET / HTTP/1.1\r\nhost: {host}\r\n{more}\r\n");
+    let text = raw(&(one("") + &one("connection: close\r\n"))).await;
+    let told: Vec<_> = responses(&text, &["GET", "GET"]).into_iter().map(|it| (it.status, it.body)).collect();
+    assert_eq!(told, [(403, String::new()), (403, String::new())], "{text}");
 }
 
 /// An authorization server may add headers by which another route would be chosen, whose IP list the request never met.

@@ -4,6 +4,12 @@
 use super::claims::Claims;
 use super::requests::TURN;
 use super::world::{World, https_scope, ingress_with, object, secret, service, settings};
+use echo::grpc::{Reply, Request};
+use envoy::listener::ext_authz::FILTER;
+use envoy_api::{
+    Message,
+    envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfiguration, VirtualHost},
+};
 use kinds::{Object, http_proxy::security::AuthorizationServer, kind};
 use model::{FleetId, PortProtocol};
 use pipeline::{
@@ -14,7 +20,13 @@ use pipeline::{
 };
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
-use testbed::{Backend, Client, auth_server::AuthServer, certs::Ca, envoy::Config};
+use testbed::{Backend, Client, auth_server::AuthServer, certs::Ca, client::GrpcAnswer, envoy::Config};
+use xds::{Kind, Resource};
+
+/// The gRPC status of calls that are answered 403.
+const DENIED: u32 = 7;
+/// The gRPC status of calls that are answered 401.
+const UNAUTHENTICATED: u32 = 16;
 
 fn proxy(authorization: Option<Value>) -> Object {
     let mut host = json!({"fqdn": "guarded.example.com", "tls": {"secretName": "guarded"}});
@@ -136,6 +148,149 @@ async fn a_host_that_asks_for_authorization_is_no_edit_of_others_in_scopes() {
     a_host_that_asks_for_authorization_is_no_edit_of_others(Packing::Scoped).await;
 }
 
+/// A host whose requests a server is asked about with up to four bytes of their bodies; what is longer is cut, or refused.
+fn with_bodies(name: &str, fqdn: &str, service_type: &str, is_cut: bool) -> Object {
+    let limits = json!({"maxRequestBytes": 4, "allowPartialMessage": is_cut});
+    let authorization =
+        json!({"extensionRef": {"name": service_type}, "serviceType": service_type, "withRequestBody": limits});
+    let host = json!({"fqdn": fqdn, "tls": {"secretName": name}, "authorization": authorization});
+    let routes = json!([{"permitInsecure": true, "services": [{"name": "web", "port": 80}]}]);
+    let meta = json!({"namespace": "default", "name": name});
+    object(kind::CONTOUR_HTTP_PROXY, &json!({"metadata": meta, "spec": {"virtualhost": host, "routes": routes}}))
+}
+
+/// However a host is written and whatever a client speaks, no server is asked about a body that is too long for it.
+async fn a_body_over_the_limit_is_refused_or_cut(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("authorization"));
+    let [over_grpc, _second] = servers(&ca).await;
+    let over_http = Backend::start("checker").await.unwrap();
+    let extension = |name: &str, protocol: &str| {
+        let services = json!([{"name": name, "port": 80}]);
+        let spec = json!({"protocol": protocol, "services": services, "timeoutPolicy": {"response": "5s"}});
+        let meta = json!({"namespace": "default", "name": name});
+        object(kind::CONTOUR_EXTENSION_SERVICE, &json!({"metadata": meta, "spec": spec}))
+    };
+    let mut objects = vec![
+        service("web", backend.ip()),
+        service("grpc", over_grpc.ip()),
+        service("http", over_http.ip()),
+        extension("grpc", "h2c"),
+        extension("http", "http/1.1"),
+    ];
+    let hosts = [("grpc", false), ("grpc", true), ("http", false), ("http", true)].map(|(service_type, is_cut)| {
+        let domain = format!("{service_type}-{}.com", if is_cut { "cut" } else { "whole" });
+        (service_type, is_cut, domain)
+    });
+    for (service_type, is_cut, domain) in &hosts {
+        for (name, fqdn) in [("exact", format!("a.{domain}")), ("wild", format!("*.wild.{domain}"))] {
+            let name = format!("{name}.{domain}");
+            objects.push(secret(&ca, &name, &fqdn));
+            objects.push(with_bodies(&name, &fqdn, service_type, *is_cut));
+        }
+    }
+    let _world = World::with(&settings(packing), Config::new().name("auth-bodies"), objects).await;
+    let asked = || over_grpc.asked() + over_http.running().unwrap().requests();
+    for (service_type, is_cut, domain) in &hosts {
+        for host in [format!("a.{domain}"), format!("x.wild.{domain}")] {
+            for written in [host.clone(), host.to_uppercase()] {
+                let clear = Client::new(at(8080)).host(&written);
+                let secure = Client::new(at(8443)).host(&written).https().sni(&host).trust(&ca);
+                let clients = [clear.clone(), clear.http2(), secure.clone(), secure.http2()];
+                for (number, client) in clients.into_iter().enumerate() {
+                    let how = format!("{packing:?} {written} {number}");
+                    let before = asked();
+                    assert_eq!(client.post("/", "1234").await.unwrap().status, 200, "{how}");
+                    assert_eq!(asked() - before, 1, "{how}");
+                    let answer = client.post("/", "12345").await.unwrap();
+                    let (status, times) = if *is_cut { (200, 2) } else { (413, 1) };
+                    assert_eq!((answer.status.as_u16(), asked() - before), (status, times), "{how}");
+                    if *is_cut {
+                        let seen = answer.echo();
+                        assert_eq!(seen.body.length, 5, "{how}: the backend gets all of it");
+                        let told = seen.header("x-auth-body").map(str::to_owned);
+                        assert_eq!(told.as_deref(), (*service_type == "grpc").then_some("4"), "{how}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_over_the_limit_is_refused_or_cut_in_tables() {
+    a_body_over_the_limit_is_refused_or_cut(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_over_the_limit_is_refused_or_cut_in_scopes() {
+    a_body_over_the_limit_is_refused_or_cut(Packing::Scoped).await;
+}
+
+/// Takes the server out of all routes of a table or a scope, and leaves their marks; how many routes had one.
+fn forget_servers(resource: &mut Resource) -> usize {
+    let forget = |hosts: &mut [VirtualHost]| {
+        let routes = hosts.iter_mut().flat_map(|host| host.routes.iter_mut());
+        routes.filter_map(|route| route.typed_per_filter_config.remove(FILTER)).count()
+    };
+    match resource.kind {
+        Kind::Route => {
+            let mut table = RouteConfiguration::decode(resource.body.clone()).unwrap();
+            let forgotten = forget(&mut table.virtual_hosts);
+            resource.body = table.encode_to_vec().into();
+            forgotten
+        }
+        Kind::ScopedRoute => {
+            let mut scope = ScopedRouteConfiguration::decode(resource.body.clone()).unwrap();
+            let forgotten = scope.route_configuration.as_mut().map_or(0, |table| forget(&mut table.virtual_hosts));
+            resource.body = scope.encode_to_vec().into();
+            forgotten
+        }
+        _ => 0,
+    }
+}
+
+/// The filters know no server of their own: a route that is marked and names none, by whatever mistake, is closed.
+async fn a_marked_route_without_a_server_is_closed(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let (backend, ca) = (Backend::start("web").await.unwrap(), Ca::new("authorization"));
+    let [first, _second] = servers(&ca).await;
+    let objects = [
+        service("web", backend.ip()),
+        service("first", first.ip()),
+        secret(&ca, "guarded", "guarded.example.com"),
+        extension("first"),
+        proxy(None),
+    ];
+    let mut world = World::with(&settings(packing), Config::new().name("authorization"), objects).await;
+    world.put([proxy(Some(json!({"extensionRef": {"name": "auth"}})))]);
+    let mut changes = world.pipeline.settle().xds;
+    let forgotten: usize = changes.upserts.iter_mut().map(forget_servers).sum();
+    assert!(forgotten > 0, "no route names a server");
+    world.proxy.publish(changes).await.unwrap();
+    let client = Client::new(at(8443)).https().sni("guarded.example.com").trust(&ca);
+    for host in ["guarded.example.com", "GUARDED.example.com"] {
+        for client in [client.clone().host(host), client.clone().host(host).http2()] {
+            for wish in ["allow", "deny"] {
+                let status = client.get("/").header("x-auth", wish).await.unwrap().status;
+                assert_eq!(status, 403, "{packing:?} {host} {wish}");
+            }
+            assert_eq!(client.get("/open").await.unwrap().status, 200, "{packing:?} {host}");
+        }
+    }
+    assert_eq!(first.asked(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marked_route_without_a_server_is_closed_in_tables() {
+    a_marked_route_without_a_server_is_closed(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marked_route_without_a_server_is_closed_in_scopes() {
+    a_marked_route_without_a_server_is_closed(Packing::Scoped).await;
+}
+
 /// Two servers with the weights 3 and 1 are asked about three and one of four requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_services_of_an_extension_are_asked_by_their_weights() {
@@ -235,6 +390,41 @@ async fn a_grant_that_is_withdrawn_closes_the_host_in_scopes() {
     a_grant_that_is_withdrawn_closes_the_host(Packing::Scoped).await;
 }
 
+/// A Gateway with a GRPCRoute, and a Listener on a port of its own with a Mapping.
+fn of_other_dialects() -> [Object; 6] {
+    let of = |kind, namespace: &str, name: &str, spec: Value| {
+        object(kind, &json!({"metadata": {"namespace": namespace, "name": name}, "spec": spec}))
+    };
+    let listeners = json!([{"name": "http", "protocol": "HTTP", "port": 80, "hostname": "calls.example.net"}]);
+    let method = json!({"method": {"service": "shop.Cart"}});
+    let rule = json!({"matches": [method], "backendRefs": [{"name": "web", "port": 80}]});
+    let binding = json!({"namespace": {"from": "ALL"}});
+    let policy = json!({"insecure": {"action": "Route"}});
+    [
+        of(kind::GATEWAY_CLASS, "", "sesame", json!({"controllerName": "projectsesame.io/gateway-controller"})),
+        of(kind::GATEWAY, "default", "web", json!({"gatewayClassName": "sesame", "listeners": listeners})),
+        of(
+            kind::GRPC_ROUTE,
+            "default",
+            "calls",
+            json!({"parentRefs": [{"name": "web"}], "hostnames": ["calls.example.net"], "rules": [rule]}),
+        ),
+        of(
+            kind::LISTENER,
+            "default",
+            "http",
+            json!({"port": 8090, "protocol": "HTTP", "securityModel": "XFP", "hostBinding": binding}),
+        ),
+        of(kind::HOST, "default", "mapped", json!({"hostname": "mapped.example.com", "requestPolicy": policy})),
+        of(
+            kind::MAPPING,
+            "default",
+            "mapped",
+            json!({"hostname": "mapped.example.com", "prefix": "/", "service": "web"}),
+        ),
+    ]
+}
+
 /// The server of the operator is asked about every route of every dialect, under TLS and not, but where the object opts out.
 async fn the_operators_server_guards_all_dialects(packing: Packing) {
     let _turn = TURN.lock().await;
@@ -259,6 +449,7 @@ async fn the_operators_server_guards_all_dialects(packing: Packing) {
         ingress_with("wild", "*.wild.com", "/", "web", &json!({}), &[]),
     ];
     let mut world = World::with(&settings, Config::new().name("authorization"), objects).await;
+    world.put(of_other_dialects());
     let contributed = Claims::new("listener", FleetId::Shared).listener("l", 8089, PortProtocol::Http, "").route(
         "l",
         "contributed.example.com",
@@ -284,9 +475,19 @@ async fn the_operators_server_guards_all_dialects(packing: Packing) {
         (8080, "NEIGHBOUR.example.com", "/", 401),
         (8080, "x.wild.com", "/", 401),
         (8089, "contributed.example.com", "/", 401),
+        (8090, "mapped.example.com", "/", 401),
+        (8090, "MAPPED.example.com", "/", 401),
     ];
     for (port, host, path, expected) in rows {
         assert_eq!(status(port, host, path).await, expected, "{packing:?} {port} {host}{path}");
+    }
+    let call = async |host: &str| {
+        let call = Client::new(at(8080)).host(host).grpc("/shop.Cart/Add", &Request::default());
+        let answer: GrpcAnswer<Reply> = call.header("x-auth", "deny").await.unwrap();
+        answer.status
+    };
+    for host in ["calls.example.net", "CALLS.example.net"] {
+        assert_eq!(call(host).await, Some(UNAUTHENTICATED), "{packing:?} {host}");
     }
     // Without the server everything is denied but what opts out; the objects are told.
     world.remove(&extension("first"));
@@ -297,6 +498,7 @@ async fn the_operators_server_guards_all_dialects(packing: Packing) {
     world.proxy.publish(output.xds).await.unwrap();
     assert_eq!(status(8443, "neighbour.example.com", "/").await, 403);
     assert_eq!(status(8443, "guarded.example.com", "/open").await, 200);
+    assert_eq!((status(8090, "mapped.example.com", "/").await, call("calls.example.net").await), (403, Some(DENIED)));
     // Off by default: whoever does not ask for it is not guarded.
     world.put([extension("first")]);
     world.pipeline.set_settings(&Settings { authorization: Some(global(true)), ..settings.clone() });
@@ -305,6 +507,7 @@ async fn the_operators_server_guards_all_dialects(packing: Packing) {
     world.pipeline.set_settings(&Settings { authorization: None, ..settings });
     world.publish().await;
     assert_eq!(status(8443, "guarded.example.com", "/").await, 200);
+    assert_eq!(status(8090, "mapped.example.com", "/").await, 200);
     world.pipeline.self_check().unwrap();
 }
 

@@ -265,6 +265,13 @@ async fn closed_stays_closed_under_tls(packing: Packing) {
         proxy("other", "other.example.com", secure(json!({}), "other"), json!({})),
         proxy("other-wild", "*.other.org", secure(json!({}), "other"), json!({})),
     ]);
+    let validated = json!({"tls": {"secretName": "cert", "clientValidation": {"caSecret": "ca"}}});
+    let meta = json!({"namespace": "default", "name": "ca"});
+    world.put([
+        object(kind::SECRET, &json!({"metadata": meta, "stringData": {"ca.crt": ca.pem()}})),
+        proxy("validated", "validated.example.com", validated.clone(), json!({})),
+        proxy("validated-wild", "*.validated.org", validated, json!({})),
+    ]);
     let protections = || protections().into_iter().filter(|(name, ..)| *name != "secure");
     for (name, host, route, _) in protections() {
         let host = secure(host, "cert");
@@ -288,9 +295,21 @@ async fn closed_stays_closed_under_tls(packing: Packing) {
             }
         }
     }
-    // Hosts of another certificate are on another connection, and those of nobody nowhere.
-    for (host, status) in [("other.example.com", 421), ("x.other.org", 421), ("unknown.example.net", 404)] {
+    // Hosts of another certificate, or that require one of the client, are on another connection, and those of nobody nowhere.
+    for (host, status) in [
+        ("other.example.com", 421),
+        ("x.other.org", 421),
+        ("validated.example.com", 421),
+        ("x.validated.org", 421),
+        ("unknown.example.net", 404),
+    ] {
         try_all(TableView::Tls("open.example.com"), host, evil, Expect::Closed(status), packing).await;
+    }
+    let own = ca.leaf("client").make();
+    for host in ["validated.example.com", "x.validated.org"] {
+        let client = TableView::Tls(host).client().host(host);
+        assert!(client.get("/").await.is_err(), "{packing:?} {host}: there is a connection without a certificate");
+        assert_eq!(client.identity(&own).get("/").await.unwrap().status, 200, "{packing:?} {host}");
     }
 }
 

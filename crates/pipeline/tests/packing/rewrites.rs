@@ -60,7 +60,7 @@ async fn paths_are_replaced_by_element_and_as_a_whole() {
     let rewrite = |to: PathRewrite| move |route: &mut Route| forward(route).rewrite = Some(to);
     let claims = Claims::new("rewrites", FleetId::Shared)
         .listener("own", 9081, PortProtocol::Http, "*")
-        .routed("own", HOST, "web", below("/whole", rewrite(PathRewrite::Whole(path("/one\\1")))))
+        .routed("own", HOST, "web", below("/whole", rewrite(PathRewrite::Whole(path("/one\\1").into()))))
         .routed("own", HOST, "web", below("/prefix", rewrite(by_element("/prefix", "/two"))))
         .routed("own", HOST, "web", below("/root", rewrite(by_element("/root", "/"))))
         .routed("own", HOST, "web", rewrite(by_element("/", "/three")))

@@ -143,7 +143,7 @@ impl Bed {
 
     /// The objects that are blamed for a refusal.
     pub fn refused(&self) -> BTreeSet<ObjectRef> {
-        let blamed = |list: &Vec<Verdict>| list.iter().any(|verdict| verdict.code == Code::EnvoyRefused);
+        let blamed = |list: &Vec<Verdict>| list.iter().any(|verdict| verdict.code == Code::EnvoyRejected);
         self.verdicts.iter().filter(|(_, list)| blamed(list)).map(|(object, _)| object.clone()).collect()
     }
 

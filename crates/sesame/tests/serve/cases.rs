@@ -61,3 +61,8 @@ async fn httpproxy_in_a_cluster() {
 async fn gateway_in_a_cluster() {
     run("gateway").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn emissary_in_a_cluster() {
+    run("emissary").await;
+}

@@ -7,7 +7,8 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::Value;
+use serde_json::{Value, json};
+use testbed::certs::Ca;
 use testbed::{Net, eventually};
 
 use crate::bed::{Bed, Replica, TIMEOUT};
@@ -75,6 +76,15 @@ async fn apply(bed: &Bed, id: &str, namespace: &str, kind: &str, name: &str, lab
     bed.api.apply(&yaml).await.unwrap();
 }
 
+/// A Secret `cert` with a certificate for a host.
+async fn apply_certificate(bed: &Bed, namespace: &str, host: &str) {
+    let leaf = Ca::new("hosts").leaf(host).make();
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": { "name": "cert", "namespace": namespace },
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } });
+    bed.api.apply(&secret.to_string()).await.unwrap();
+}
+
 async fn status(bed: &Bed, namespace: &str, kind: &str, name: &str) -> Value {
     let resource = GroupVersionKind::gvk("getambassador.io", "v3alpha1", kind);
     let resource = ApiResource::from_gvk_with_plural(&resource, &format!("{}s", kind.to_lowercase()));
@@ -134,6 +144,9 @@ async fn every_kind_is_told_by_its_instance(bed: &Bed) {
         let namespace = bed.api.namespace(id).await.unwrap();
         apply(bed, id, &namespace, "Listener", "http", "", LISTENER).await;
         apply(bed, id, &namespace, "Host", "plain", "", "hostname: plain.example.com").await;
+        apply_certificate(bed, &namespace, "secure.example.com").await;
+        let secure = "hostname: secure.example.com, tlsSecret: {name: cert}";
+        apply(bed, id, &namespace, "Host", "secure", "", secure).await;
         let good = "hostname: '*', prefix: /, service: 'web.example.org:80'";
         apply(bed, id, &namespace, "Mapping", "good", "", good).await;
         for (kind, name, spec, _) in BAD {
@@ -147,6 +160,8 @@ async fn every_kind_is_told_by_its_instance(bed: &Bed) {
         expect_status(bed, namespace, "Mapping", "bad", &reason).await;
         let ready = [("state", "Ready"), ("tlsCertificateSource", "None"), ("errorReason", "")];
         expect_status(bed, namespace, "Host", "plain", &ready).await;
+        let secure = [("state", "Ready"), ("tlsCertificateSource", "Other"), ("errorReason", "")];
+        expect_status(bed, namespace, "Host", "secure", &secure).await;
         let error =
             [("state", "Error"), ("tlsCertificateSource", "Unknown"), ("errorReason", "SES3101 spec.tlsSecret: ")];
         expect_status(bed, namespace, "Host", "bad", &error).await;

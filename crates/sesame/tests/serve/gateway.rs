@@ -211,6 +211,11 @@ async fn a_thousand_routes_are_written_twice_at_most_their_gateway_once_a_second
     println!("created in {:?}; the last is served after {served:?}, counted after {counted:?}", created - begun);
     let until_counted = of_gateway() - at_creation;
     assert!(until_counted <= COUNTED, "counted after {until_counted} writes");
+    // What is counted is served, and no other host.
+    for number in (0..ROUTES).step_by(20) {
+        bed.answers(&format!("r{number}.example.com"), 200).await;
+    }
+    bed.answers(&format!("r{ROUTES}.example.com"), 404).await;
     first.expect_metric("sesame_status_behind", "", |behind| behind == 0.0).await;
     let (after, elapsed) = (of_gateway(), begun.elapsed());
     println!("{} writes to the Gateway in {elapsed:?}", after - before);

@@ -1,17 +1,70 @@
-//! Keys of the configuration as clients and backends meet them, each changed while the server runs.
+//! Keys of the configuration as clients and backends meet them, each changed while the server runs; what neither can meet is read from
+//! the configuration that Envoy has in use.
 
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::certs::Ca;
-use testbed::{Backend, Client, eventually, within};
+use testbed::client::Failure;
+use testbed::{Backend, Client, Envoy, Net, eventually, within};
 
-use crate::bed::{Bed, TIMEOUT};
+use crate::bed::{Bed, TIMEOUT, app};
 use crate::live::{expect_header, replace, with_file};
 
 /// A configuration that shows its number in each answer.
 fn config(number: usize, keys: &str) -> String {
     format!("policy: {{applyToIngress: true, response-headers: {{set: {{x-config: '{number}'}}}}}}\n{keys}")
+}
+
+/// A listener, as Envoy has it in use.
+async fn listener(envoy: &Envoy, name: &str) -> Result<Value, String> {
+    let listeners = envoy.admin().resources("dynamic_listeners").await.map_err(|error| error.to_string())?;
+    let found = listeners.iter().find(|listener| listener["name"] == name).ok_or("there is no such listener")?;
+    Ok(found["active_state"]["listener"].clone())
+}
+
+/// The cluster of a Service. One that looks up a name may wait for the answer for ever.
+async fn cluster(envoy: &Envoy, service: &str) -> Result<Value, String> {
+    let mut clusters = Vec::new();
+    for list in ["dynamic_active_clusters", "dynamic_warming_clusters"] {
+        clusters.extend(envoy.admin().resources(list).await.map_err(|error| error.to_string())?);
+    }
+    let path = format!("/{service}/80");
+    let is_its = |cluster: &&Value| cluster["cluster"]["name"].as_str().is_some_and(|name| name.contains(&path));
+    Ok(clusters.iter().find(is_its).ok_or("there is no such cluster")?["cluster"].clone())
+}
+
+/// Waits until a configuration of Envoy has these values, by their paths.
+async fn expect(what: &str, look: impl AsyncFn() -> Result<Value, String>, expected: &[(&str, Value)]) {
+    let has = async || {
+        let found = look().await?;
+        match expected.iter().find(|(path, value)| found.pointer(path) != Some(value)) {
+            None => Ok(()),
+            Some((path, value)) => Err(format!("{path} is not {value} in {found}")),
+        }
+    };
+    eventually(format!("the configuration of {what}"), TIMEOUT, has).await.unwrap();
+}
+
+/// The values of the socket options of a listener that mark packets, by what they are.
+fn marks(listener: &Value) -> Value {
+    let options = listener["socket_options"].as_array().into_iter().flatten();
+    let marks =
+        options.filter(|option| ["type of service", "traffic class"].iter().any(|it| option["description"] == *it));
+    // Numbers of 64 bits are text.
+    marks.map(|option| json!([option["description"], option["int_value"]])).collect()
+}
+
+/// An Ingress for `outside.example.com` whose Service is a name in DNS, as YAML.
+fn outside(namespace: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: outside, namespace: {namespace}}}\n\
+         spec: {{type: ExternalName, externalName: elsewhere.example.com, ports: [{{port: 80}}]}}\n---\n\
+         apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: outside, namespace: {namespace}}}\n\
+         spec:\n  rules:\n  - host: outside.example.com\n    http: {{paths: [{{path: /, pathType: Prefix, backend: \
+         {{service: {{name: outside, port: {{number: 80}}}}}}}}]}}\n"
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,6 +161,62 @@ async fn clients_and_backends_meet_each_key() {
         let answer = String::from_utf8_lossy(&answer).into_owned();
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{keys}: {answer}");
     }
+
+    // What requests and answers are given, and what is taken from them.
+    let headers = async || {
+        let request = client.get("/").header("x-given", "theirs").header("x-taken", "1");
+        let answer = request.header("x-echo-header", "x-taken: 2").await.unwrap();
+        let seen = answer.echo();
+        let headers = [seen.header("x-given"), seen.header("x-taken"), answer.header("x-taken")];
+        headers.map(|value| value.unwrap_or("none").to_owned())
+    };
+    assert_eq!(headers().await, ["theirs", "1", "2"]);
+    let policy = "policy:\n  applyToIngress: true\n  request-headers: {set: {x-given: ours}, remove: [x-taken]}\n  \
+                  response-headers: {set: {x-config: '12'}, remove: [x-taken]}\n";
+    replace(&file, policy);
+    expect_header(&bed, "web.example.com", "x-config", "12").await;
+    replica.in_step(1).await;
+    assert_eq!(headers().await, ["ours", "none", "none"]);
+
+    // What no request tells.
+    bed.api.apply(&outside(&bed.api.namespace("keys").await.unwrap())).await.unwrap();
+    apply(
+        13,
+        "enableExternalNameService: true\n\
+         timeouts: {delayed-close-timeout: 7s, connection-shutdown-grace-period: 8s}\n\
+         listener: {per-connection-buffer-limit-bytes: 65536, max-connections-to-accept-per-socket-event: 3, \
+         socket-options: {tos: 64, traffic-class: 96}}\n\
+         cluster: {dns-lookup-family: v4, per-connection-buffer-limit-bytes: 131072, \
+         circuit-breakers: {max-retries: 5, per-host-max-connections: 6}}\n",
+    )
+    .await;
+    let manager = "/filter_chains/0/filters/0/typed_config";
+    expect(
+        "the listener",
+        async || listener(&envoy, "ingress_http").await,
+        &[
+            (&*format!("{manager}/delayed_close_timeout"), json!("7s")),
+            (&*format!("{manager}/drain_timeout"), json!("8s")),
+            ("/per_connection_buffer_limit_bytes", json!(65536)),
+            ("/max_connections_to_accept_per_socket_event", json!(3)),
+        ],
+    )
+    .await;
+    // A socket of IPv4 has no traffic class.
+    assert_eq!(marks(&listener(&envoy, "ingress_http").await.unwrap()), json!([["type of service", "64"]]));
+    expect(
+        "the cluster",
+        async || cluster(&envoy, "web").await,
+        &[
+            ("/per_connection_buffer_limit_bytes", json!(131_072)),
+            ("/circuit_breakers/thresholds/0/max_retries", json!(5)),
+            ("/circuit_breakers/per_host_thresholds/0/max_connections", json!(6)),
+        ],
+    )
+    .await;
+    let family = [("/dns_lookup_family", json!("V4_ONLY"))];
+    expect("the name in DNS", async || cluster(&envoy, "outside").await, &family).await;
+    bed.answers("web.example.com", 200).await;
     assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
 }
 
@@ -133,8 +242,18 @@ async fn keys_of_tls_hold_for_clients_and_backends() {
     for object in [service, slice, secret, proxy] {
         bed.api.apply(&object.to_string()).await.unwrap();
     }
-    let (replica, _envoy, file) = with_file(&bed, &config(0, "")).await;
-    let client = Client::new(bed.https()).host("secure.example.com").https().sni("secure.example.com").trust(&ca);
+    let web = Backend::start("a").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &web)).await.unwrap();
+    let file = bed.file("sesame.yaml", &config(0, ""));
+    // HTTPS over IPv6, whose packets have a traffic class.
+    let flags = [("config-path", file.to_str().unwrap()), ("envoy-service-https-address", "::1")];
+    let replica = bed.replica_at("sesame-0", Net::here().unwrap().address(), &flags).await.ready().await;
+    // Access logs are written at once.
+    let flushing = Envoy::config().arg("--file-flush-interval-msec").arg("20");
+    let envoy = bed.envoy_as(flushing, replica.xds(), &[]).await;
+    envoy.ready().await.unwrap();
+    let https = Client::new((Ipv6Addr::LOCALHOST, 8443).into()).https();
+    let client = https.host("secure.example.com").sni("secure.example.com").trust(&ca);
     // What client and backend agreed on with the proxy, as version and cipher suite.
     let agreed = async |downstream: [&str; 2], upstream: [&str; 2]| {
         let look = async || {
@@ -168,5 +287,38 @@ async fn keys_of_tls_hold_for_clients_and_backends() {
     )
     .await;
     agreed(["TLSv1.2", "AES_256_GCM"], ["TLSv1.3", ""]).await;
+
+    // The client does not know the only curve, then it knows it.
+    apply(3, "tls: {ecdh-curves: [P-521]}\n").await;
+    let has_no_session = async || match client.get("/").await {
+        Err(Failure::Tls { .. }) => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    eventually("a handshake without a curve in common", TIMEOUT, has_no_session).await.unwrap();
+    let curve = "ecdh-curves: [P-384]";
+    let line = "accesslog-format-string: 'keys %TLS_JA3_FINGERPRINT% %TLS_JA4_FINGERPRINT% %REQ(:PATH)%'\n";
+    apply(4, &format!("tls: {{{curve}}}\n{line}")).await;
+    agreed(["TLSv1.3", ""], ["TLSv1.3", ""]).await;
+    assert_eq!(client.get("/before").await.unwrap().status, 200);
+    let logged = envoy.process().expect_line("/before", TIMEOUT).await.unwrap();
+    assert_eq!(logged, "keys - - /before");
+
+    let keys = "fingerprint: {ja3: true, ja4: true}";
+    let options = "listener: {socket-options: {tos: 64, traffic-class: 96}}\n";
+    apply(5, &format!("tls: {{{curve}, {keys}}}\n{line}{options}")).await;
+    let fingerprints = async || {
+        let answer = client.get("/after").await.map_err(|failure| failure.to_string())?;
+        let log = envoy.process().log().text();
+        let lines = log.lines().filter_map(|line| line.strip_prefix("keys ")?.strip_suffix(" /after"));
+        let found = lines.filter_map(|line| line.split_once(' ')).find(|(ja3, _)| *ja3 != "-");
+        let missing = || format!("{} without fingerprints", answer.status);
+        found.map(|(ja3, ja4)| (ja3.to_owned(), ja4.to_owned())).ok_or_else(missing)
+    };
+    let (ja3, ja4) = eventually("fingerprints in the access log", TIMEOUT, fingerprints).await.unwrap();
+    assert!(ja3.len() == 32 && ja3.bytes().all(|byte| byte.is_ascii_hexdigit()), "{ja3}");
+    // TCP, TLS 1.3, with a server name.
+    assert!(ja4.starts_with("t13d"), "{ja4}");
+    let in_use = listener(&envoy, "ingress_https").await.unwrap();
+    assert_eq!(marks(&in_use), json!([["type of service", "64"], ["traffic class", "96"]]));
     assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
 }

@@ -130,6 +130,7 @@ impl<S: Serving> Bench<'_, S> {
             let look = async || match *kind {
                 kind if kind == kind::INGRESS => self.ingress_told(there, &codes).await,
                 kind if HttpProxy::KINDS.contains(&kind) => self.proxy_told(kind, there, &codes).await,
+                kind if kind.group() == kind::MAPPING.group() => self.emissary_told(kind, there, &codes).await,
                 _ => Ok(()),
             };
             if let Err(late) = eventually(&object, TIMEOUT, look).await {
@@ -155,7 +156,35 @@ impl<S: Serving> Bench<'_, S> {
         if *points != json!([{ "ip": self.serving.address() }]) {
             return Err(format!("its status says {points}"));
         }
-        let uid = ingress.uid().unwrap_or_default();
+        self.events_told(ingress, codes).await
+    }
+
+    /// Whether a Mapping or Host says that it is in order, or its first error, and an object of any of Emissary's kinds has an event for
+    /// each finding.
+    async fn emissary_told(&self, kind: Kind, object: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
+        let states = match kind {
+            kind if kind == kind::MAPPING => Some(("Running", "Inactive", "reason")),
+            kind if kind == kind::HOST => Some(("Ready", "Error", "errorReason")),
+            _ => None,
+        };
+        if let Some((good, bad, reason)) = states {
+            let now = self.api(kind, object.namespace().as_deref()).get(&object.name_any()).await;
+            let status = now.map_err(|error| error.to_string())?.data["status"].take();
+            let errors: Vec<_> = codes.iter().filter(|code| code.severity() == Severity::Error).collect();
+            let words = status[reason].as_str();
+            let is_first = |code: &&Code| words.is_some_and(|words| words.starts_with(&code.to_string()));
+            let is_told = if errors.is_empty() { words.is_none() } else { errors.iter().any(|code| is_first(code)) };
+            if status["state"] != if errors.is_empty() { good } else { bad } || !is_told {
+                return Err(format!("its status says {status}, not {errors:?}"));
+            }
+        }
+        self.events_told(object, codes).await
+    }
+
+    /// Whether an object has an event for each finding.
+    async fn events_told(&self, object: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
+        let uid = object.uid().unwrap_or_default();
+        let namespace = object.namespace();
         let events = Api::<Event>::namespaced(self.client.clone(), namespace.as_deref().unwrap_or("default"));
         let events = events.list(&ListParams::default().fields(&format!("involvedObject.uid={uid}"))).await;
         let events = events.map_err(|error| error.to_string())?;

@@ -3,7 +3,8 @@
 //! Part of what is written by hand is the table: requests and the answers that are expected. A row is a map. Its first
 //! entry is the request (`[METHOD] URL`) and the answer: a status, then the backend that gave it, or the place that a
 //! redirect leads to; `refused` where there is no answer at all. Other entries say how the request is made and what
-//! else the answer has.
+//! else the answer has. `udp://NAME` is a datagram to a port, and its answer the backend that gave it; several, with their
+//! weights, share the datagrams of many clients (`default/a 3, default/b 1`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,12 +88,21 @@ pub(super) struct Row {
     /// The request and its answer, as they stand in the file.
     pub line: String,
     pub method: http::Method,
-    pub https: bool,
+    pub scheme: Scheme,
     /// The `Host`, with its port where one is written.
     pub host: String,
     pub path: String,
     pub answer: Expected,
     pub how: How,
+}
+
+/// How a request is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+    /// A datagram.
+    Udp,
 }
 
 /// What a row expects first of all.
@@ -102,6 +112,8 @@ pub(super) enum Expected {
     Refused,
     /// A status, and the backend or the location; nothing means that the proxy itself answers.
     Answer(u16, Option<String>),
+    /// The backends that answer datagrams, with their weights.
+    Backends(Vec<(String, u32)>),
 }
 
 /// How a request is made, and what else the answer has.
@@ -177,18 +189,29 @@ fn row(mut entries: Map<String, Value>) -> Result<Row, String> {
     let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("not a URL"))?;
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let path = if path.is_empty() { "/" } else { path };
-    let https = match scheme {
-        "http" => false,
-        "https" => true,
-        _ => return Err(wrong("neither http nor https")),
+    let scheme = match scheme {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        "udp" => Scheme::Udp,
+        _ => return Err(wrong("none of http, https and udp")),
     };
     let (host, path) = (host.to_owned(), path.to_owned());
-    Ok(Row { line: format!("{request}: {answer}"), method, https, host, path, answer: expected(&answer)?, how })
+    let line = format!("{request}: {answer}");
+    Ok(Row { line, method, scheme, host, path, answer: expected(scheme, &answer)?, how })
 }
 
-fn expected(answer: &str) -> Result<Expected, String> {
+fn expected(scheme: Scheme, answer: &str) -> Result<Expected, String> {
     if answer == "refused" {
         return Ok(Expected::Refused);
+    }
+    if scheme == Scheme::Udp {
+        let backends = answer.split(", ").map(|backend| match backend.split_once(' ') {
+            Some((name, weight)) => {
+                Ok((name.to_owned(), weight.parse().map_err(|_| format!("{weight}: not a weight"))?))
+            }
+            None => Ok((backend.to_owned(), 1)),
+        });
+        return backends.collect::<Result<_, String>>().map(Expected::Backends);
     }
     let (status, who) = match answer.split_once(' ') {
         Some((status, who)) => (status, Some(who.to_owned())),

@@ -4,12 +4,15 @@
 //! (addresses of backends stand there by name), and keys. What is left is what a change of the code may change.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
+use envoy::listener::connection::connection_manager;
 use envoy::listener::slots::Slot;
-use envoy::packing::{admission, redirects, scoped};
+use envoy::packing::{Packing, admission, redirects, scoped};
 use envoy_api::{Any, Message, json};
+use model::listener::{ConnectionSettings, HttpSettings};
 use model::status::{Entry, Scope, StatusValue};
-use model::{FleetId, PortId};
+use model::{FleetId, Port, PortId, PortProtocol};
 use pipeline::Output;
 use serde_json::Value;
 use source::Problem;
@@ -18,19 +21,33 @@ use xds::Kind;
 use super::settings::Print;
 use super::{Backends, text};
 
-/// What every cluster has, by default.
-const OF_EVERY_CLUSTER: [&str; 10] = [
-    "@type",
-    "name",
-    "alt_stat_name",
-    "common_lb_config",
-    "connect_timeout",
-    "eds_cluster_config",
-    "lb_policy",
-    "type",
-    "upstream_connection_options",
-    "load_assignment.cluster_name",
+/// What every cluster has.
+const OF_EVERY_CLUSTER: [&str; 6] =
+    ["@type", "name", "common_lb_config", "eds_cluster_config", "type", "load_assignment.cluster_name"];
+
+/// How long a connection may take to stand where nothing is said: in every dialect, and in Emissary's Mappings.
+const USUAL_CONNECT_TIMEOUTS: [&str; 2] = ["2s", "3s"];
+
+/// What only an object says about all requests of a port, and where it stands in a connection manager.
+const OF_REQUESTS: [(&str, &str); 8] = [
+    ("accept_http_10", "/http_protocol_options/accept_http_10"),
+    ("allow_chunked_length", "/http_protocol_options/allow_chunked_length"),
+    ("header_key_format", "/http_protocol_options/header_key_format"),
+    ("idle_timeout", "/common_http_protocol_options/idle_timeout"),
+    ("max_request_headers_kb", "/max_request_headers_kb"),
+    ("preserve_external_request_id", "/preserve_external_request_id"),
+    ("server_name", "/server_name"),
+    ("xff_num_trusted_hops", "/xff_num_trusted_hops"),
 ];
+
+/// How many requests a connection may have in flight, of HTTP/2 and of HTTP/3.
+const STREAMS: [&str; 2] = [
+    "/http2_protocol_options/max_concurrent_streams",
+    "/http3_protocol_options/quic_protocol_options/max_concurrent_streams",
+];
+
+/// The filters that an object may ask for, or turn off.
+const FILTERS: [&str; 4] = ["buffer", "compressor", "grpc_http1_bridge", "grpc_web"];
 
 /// The text.
 pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends, print: Print) -> String {
@@ -72,6 +89,7 @@ pub(super) fn render(output: &Output, problems: &[Problem], backends: &Backends,
         out.push_str(&streams(&extensions));
         out.push_str(&filled(slots));
         out.push_str(&telemetry(&of(Kind::Listener)));
+        out.push_str(&ports(&of(Kind::Listener)));
         let values = of(Kind::Runtime).into_values().map(|runtime| runtime["layer"].clone());
         out.extend(values.map(|layer| format!("runtime:{}", text::below(&layer, 0))));
         out.push_str(&clusters(&of(Kind::Cluster)));
@@ -220,12 +238,9 @@ fn listeners(listeners: &BTreeMap<String, Value>) -> String {
 /// Who gets spans and entries of access logs from each listener, where that is anybody but a file, and of which methods of gRPC statistics
 /// are kept.
 fn telemetry(listeners: &BTreeMap<String, Value>) -> String {
-    let items = |list: &Value| list.as_array().cloned().unwrap_or_default();
     let mut all = serde_json::Map::new();
     for (name, listener) in listeners {
-        let chains = items(&listener["filter_chains"]).into_iter().chain([listener["default_filter_chain"].clone()]);
-        let filters = chains.flat_map(|chain| items(&chain["filters"]));
-        for manager in filters.map(|filter| filter["typed_config"].clone()) {
+        for manager in network_filters(listener).into_iter().map(|filter| filter["typed_config"].clone()) {
             let is_sent = |log: &Value| log["name"] != "envoy.access_loggers.file";
             let logs = items(&manager["access_log"]).into_iter().filter(is_sent);
             let logs: Vec<Value> = logs.map(|log| log["typed_config"].clone()).collect();
@@ -247,6 +262,94 @@ fn telemetry(listeners: &BTreeMap<String, Value>) -> String {
         }
     }
     if all.is_empty() { String::new() } else { format!("telemetry:{}", text::below(&all.into(), 0)) }
+}
+
+fn items(list: &Value) -> Vec<Value> {
+    list.as_array().cloned().unwrap_or_default()
+}
+
+/// What the connections of a listener go through, of all its chains.
+fn network_filters(listener: &Value) -> Vec<Value> {
+    let chains = items(&listener["filter_chains"]).into_iter().chain([listener["default_filter_chain"].clone()]);
+    chains.flat_map(|chain| items(&chain["filters"])).collect()
+}
+
+/// What an object says about all connections and requests of a port.
+fn ports(listeners: &BTreeMap<String, Value>) -> String {
+    let usual = usual_manager();
+    let buffer = Value::from(ConnectionSettings::default().buffer);
+    let mut out = String::new();
+    for (name, listener) in listeners {
+        let mut of = serde_json::Map::new();
+        let field = "per_connection_buffer_limit_bytes";
+        of.extend(listener.get(field).filter(|most| **most != buffer).map(|most| (field.to_owned(), most.clone())));
+        // What has its routes in the listener are pages of Envoy's own.
+        let is_http = |filter: &Value| {
+            filter["name"] == "envoy.filters.network.http_connection_manager"
+                && filter["typed_config"].get("route_config").is_none()
+        };
+        for manager in network_filters(listener).iter().filter(|filter| is_http(filter)).map(|it| &it["typed_config"]) {
+            of.extend(differing(manager, &usual));
+            let prefix = manager["stat_prefix"].as_str().unwrap_or_default();
+            // Plaintext connections of a port for TLS have statistics of their own.
+            let is_name = listener["name"] == *prefix.strip_suffix("-plaintext").unwrap_or(prefix);
+            of.extend((!is_name).then(|| ("stat_prefix".to_owned(), prefix.into())));
+        }
+        if !of.is_empty() {
+            out.push_str(if out.is_empty() { "ports:\n" } else { "" });
+            out.push_str(&format!("  {}: {}\n", text::key(name), text::flow(&of.into())));
+        }
+    }
+    out
+}
+
+/// The connection manager of a port about which nothing is said.
+fn usual_manager() -> Value {
+    let port = Port {
+        id: PortId::new(FleetId::Shared, "any"),
+        address: Ipv4Addr::LOCALHOST.into(),
+        port: 80,
+        protocol: PortProtocol::Http,
+        connections: ConnectionSettings::default(),
+        http: HttpSettings::default(),
+        tracer: None,
+    };
+    json::to_json(&connection_manager(&port, None, Packing::Plain)).unwrap_or_default()
+}
+
+/// What a connection manager has and another does not. What is missing in protobuf's JSON is false, or not there.
+fn differing(manager: &Value, usual: &Value) -> serde_json::Map<String, Value> {
+    let mut all = serde_json::Map::new();
+    let mut add = |name: &str, found: Option<&Value>, usual: Option<&Value>| {
+        if found != usual {
+            let none = if usual.is_some_and(Value::is_boolean) { Value::from(false) } else { Value::Null };
+            all.insert(name.to_owned(), found.cloned().unwrap_or(none));
+        }
+    };
+    for (name, path) in OF_REQUESTS {
+        add(name, manager.pointer(path), usual.pointer(path));
+    }
+    let [http2, http3] = STREAMS;
+    let streams = if manager.get("http3_protocol_options").is_some() { http3 } else { http2 };
+    add("max_concurrent_streams", manager.pointer(streams), usual.pointer(http2));
+    for name in FILTERS {
+        let [mut found, usual] = [manager, usual].map(|manager| http_filter(manager, name));
+        // Cases say which compression the operator has chosen.
+        if name == "compressor" && found.as_ref().is_none_or(|it| it["compressor_library"]["name"] != "gzip") {
+            found.clone_from(&usual);
+        }
+        add(name, found.as_ref(), usual.as_ref());
+    }
+    all
+}
+
+/// A filter of a connection manager, if it is there.
+fn http_filter(manager: &Value, name: &str) -> Option<Value> {
+    let name = format!("envoy.filters.http.{name}");
+    let mut filter = items(&manager["http_filters"]).into_iter().find(|filter| filter["name"] == *name)?;
+    let mut config = filter["typed_config"].take();
+    strip(&mut config, &["@type"]);
+    Some(config)
 }
 
 /// The name of a chain without that of its listener.
@@ -415,6 +518,7 @@ fn clusters(clusters: &BTreeMap<String, Value>) -> String {
         }
         let dns = value["type"] == "STRICT_DNS";
         strip(&mut value, &OF_EVERY_CLUSTER);
+        without_usual(name, &mut value);
         if dns {
             value["type"] = "STRICT_DNS".into();
         }
@@ -424,6 +528,25 @@ fn clusters(clusters: &BTreeMap<String, Value>) -> String {
         out.push_str(&format!("  {}: {}\n", text::key(name), text::flow(&value)));
     }
     out
+}
+
+/// Takes out what a cluster has where nothing is said.
+fn without_usual(name: &str, cluster: &mut Value) {
+    let keepalive = &cluster["upstream_connection_options"]["tcp_keepalive"];
+    let usual = [
+        ("alt_stat_name", cluster["alt_stat_name"].as_str().is_some_and(|stats| is_name_in_stats(stats, name))),
+        ("connect_timeout", USUAL_CONNECT_TIMEOUTS.iter().any(|usual| cluster["connect_timeout"] == *usual)),
+        ("upstream_connection_options", *keepalive == serde_json::json!({})),
+    ];
+    usual.into_iter().filter(|(_, is_usual)| *is_usual).for_each(|(field, _)| strip(cluster, &[field]));
+}
+
+/// Whether a cluster has the name in statistics that follows from its own, which may end with the hash of its settings.
+fn is_name_in_stats(stats: &str, name: &str) -> bool {
+    let is_hash = |part: &str| part.len() == 16 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let backend = name.rsplit_once('/').filter(|(_, hash)| is_hash(hash)).map_or(name, |(backend, _)| backend);
+    let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    plain(stats) == plain(backend)
 }
 
 /// Of a cluster that holds certificates, their names.

@@ -14,6 +14,7 @@ use std::net::Ipv4Addr;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kinds::{ConfigMap, EndpointSlice, Object, Secret, Service};
+use model::Transport;
 use serde_json::{Value, json};
 use source::folder::Limits;
 use source::{Folder, Problem};
@@ -250,8 +251,14 @@ async fn slice(
     let ports: Vec<_> = known
         .ports
         .iter()
-        .filter(|port| port.transport == Some(model::Transport::Tcp))
-        .map(|port| json!({ "name": port.name, "port": if port.protocol.is_tls() { 443 } else { 80 } }))
+        .filter_map(|port| {
+            let (number, transport) = match port.transport? {
+                Transport::Tcp if port.protocol.is_tls() => (443, "TCP"),
+                Transport::Tcp => (80, "TCP"),
+                Transport::Udp => (9000, "UDP"),
+            };
+            Some(json!({ "name": port.name, "port": number, "protocol": transport }))
+        })
         .collect();
     Ok(Some(json!({
         "apiVersion": "discovery.k8s.io/v1",

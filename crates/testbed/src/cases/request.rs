@@ -1,5 +1,6 @@
 //! One row of a table: the request is made, and everything that the row says about the answer is compared.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,13 +8,20 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Backends;
-use super::file::{Expected, How, Row};
+use super::file::{Expected, How, Row, Scheme};
 use crate::certs::Ca;
 use crate::client::{Answer, Failure, Signatures, TlsVersion};
 use crate::{Client, Envoy};
 
 /// How long the access log may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a datagram that nobody answers is waited for.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// How many clients ask where several backends share the datagrams, and by how many the share of a backend may differ.
+const CLIENTS: u32 = 100;
+const DEVIATION: u32 = 20;
 
 /// Envoy's word for an answer to a request of HTTP/1.0.
 const LOW_VERSION: &str = "low_version";
@@ -30,6 +38,9 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Makes a request and compares its answer.
 pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Backends, ca: &Ca) -> Result<(), String> {
+    if row.scheme == Scheme::Udp {
+        return datagrams(row).await;
+    }
     let client = client(row, ports, ca)?;
     let client = match &row.how.certificate {
         Some(name) => client.identity(backends.clients().named(name)?),
@@ -38,7 +49,7 @@ pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Bac
     let before = backends.requests();
     let id = format!("case-request-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
     let answer = match (send(row, &client, &id).await, &row.answer) {
-        (Err(failure), Expected::Refused) if is_refusal(&failure, row.https) => {
+        (Err(failure), Expected::Refused) if is_refusal(&failure, row.scheme == Scheme::Https) => {
             return match &row.how.logs {
                 Some(logs) => logged(envoy, &row.host, logs).await,
                 None => Ok(()),
@@ -86,6 +97,29 @@ pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Bac
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
+/// Asks who is there by datagrams, each of a client of its own, and compares who answers.
+async fn datagrams(row: &Row) -> Result<(), String> {
+    let port = row.how.port.ok_or("a datagram needs a port")?;
+    let client = Client::new((Ipv4Addr::LOCALHOST, port).into());
+    let Expected::Backends(backends) = &row.answer else {
+        let answer = client.timeout(SILENCE).udp(echo::WHO).await;
+        return answer.map_or(Ok(()), |answer| Err(format!("it was answered: {}", String::from_utf8_lossy(&answer))));
+    };
+    let clients = if backends.len() > 1 { CLIENTS } else { 1 };
+    let mut answers: BTreeMap<String, u32> = BTreeMap::new();
+    for _ in 0..clients {
+        let answer = client.udp(echo::WHO).await.map_err(|failure| format!("there was no answer: {failure:?}"))?;
+        let who: echo::Who = serde_json::from_slice(&answer).map_err(|error| format!("{error} in an answer"))?;
+        *answers.entry(who.name).or_default() += 1;
+    }
+    let of = |name: &str| answers.get(name).copied().unwrap_or_default();
+    let weights: u32 = backends.iter().map(|(_, weight)| weight).sum();
+    let is_share = |name: &str, weight: u32| of(name).abs_diff(clients * weight / weights) <= DEVIATION;
+    let total: u32 = backends.iter().map(|(name, _)| of(name)).sum();
+    let is_shared = backends.iter().all(|(name, weight)| of(name) > 0 && is_share(name, *weight));
+    if total == clients && is_shared { Ok(()) } else { Err(format!("answered by {answers:?}, not {backends:?}")) }
+}
+
 /// Whether the proxy would have no connection with the client. In TLS 1.3 the client's handshake is done before its certificate is
 /// looked at: the connection is closed after that, before or after the request is sent.
 fn is_refusal(failure: &Failure, https: bool) -> bool {
@@ -108,9 +142,10 @@ fn expect<T: PartialEq + std::fmt::Debug>(wrong: &mut Vec<String>, what: &str, f
 
 fn client(row: &Row, ports: Ports, ca: &Ca) -> Result<Client, String> {
     let How { sni, http, tls, offers, .. } = &row.how;
-    let port = row.how.port.unwrap_or(if row.https { ports.https } else { ports.http });
+    let is_https = row.scheme == Scheme::Https;
+    let port = row.how.port.unwrap_or(if is_https { ports.https } else { ports.http });
     let mut client = Client::new((Ipv4Addr::LOCALHOST, port).into()).host(&row.host);
-    if row.https {
+    if is_https {
         client = client.https();
         client = match sni.as_deref() {
             Some("none") => client.no_sni(),

@@ -40,7 +40,8 @@ const MAPPING: &[(&str, Make)] = &[
     ),
     ("circuit_breakers", |dice| {
         dice.list(2, |dice| {
-            json!({ "priority": dice.any(&["default", "high"]), "max_connections": dice.number(&[1, 100]), "max_retries": dice.number(&[3]) })
+            json!({ "priority": dice.any(&["default", "high"]), "max_connections": dice.number(&[1, 100]),
+                "max_pending_requests": dice.number(&[1, 100]), "max_retries": dice.number(&[3]) })
         })
     }),
     ("load_balancer", |dice| {
@@ -66,6 +67,7 @@ const MAPPING: &[(&str, Make)] = &[
     ("add_linkerd_headers", |_| true.into()),
     ("grpc", |_| true.into()),
     ("allow_upgrade", |dice| dice.list(2, |dice| dice.any(&["websocket", "spdy/3.1", "CONNECT"]))),
+    ("use_websocket", |dice| (dice.roll(2) == 0).into()),
     ("bypass_auth", |dice| (dice.roll(2) == 0).into()),
     ("auth_context_extensions", |dice| texts(dice, &["team"])),
     ("health_checks", |dice| {
