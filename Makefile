@@ -34,7 +34,8 @@ e2e: rust ## installs, rollouts, kills, outages and rotations under load on a Ku
 		$${previous:+--previous "$$previous"} $(if $(ONLY),--only $(ONLY)) $(E2E)
 
 # SETS=1000  SEED=2 (other sets)  DIFFERENTIAL='--only 17' (anything else that `differential --help` lists)
-differential: rust ## the same objects by Emissary's own compiler and by Sesame, the same requests to both; lists what differs
+# DIFFERENTIAL='--time 1000' (only the seconds and memory of Emissary's compiler, each Mapping with a Host of its own; --hosts 1: all with one)
+differential: rust ## the same objects by Emissary's own compiler and by Sesame, the same requests to both; lists what differs. DIFFERENTIAL='--time 1000': how long Emissary's compiler takes
 	@$(XTASK) parts envoy differential
 	@cargo build -q -p differential
 	@tools/sandbox -- $${CARGO_TARGET_DIR:-target}/debug/differential $(if $(SETS),--sets $(SETS)) $(if $(SEED),--seed $(SEED)) $(DIFFERENTIAL)
@@ -69,12 +70,12 @@ lint: rust ## formatting, clippy, generated manifests, and licences and sources 
 fmt: rust ## format the code
 	cargo fmt --all
 
-# ARCH=arm64 (says what is missing)
+# ARCH=arm64 (needs a cross toolchain; the error says what is missing)
 image: rust ## the container image in dist: OCI layout and archive, without a daemon
 	@cargo run -q -p release -- image $(if $(ARCH),--arch $(ARCH))
 
 release: rust ## everything that is published of a version in dist, with checksums; nothing is uploaded
-	@cargo run -q -p release -- all
+	@cargo run -q -p release -- all $(if $(ARCH),--arch $(ARCH))
 
 parts: rust ## bring all parts: Envoy, etcd, Kubernetes and others, at pinned versions, into the cache
 	@$(XTASK) parts
