@@ -120,6 +120,9 @@ impl Bed {
         // What a test says stands above what is usual.
         let usual = usual.iter().map(|(name, value)| (*name, value.as_str()));
         let usual = usual.filter(|(name, _)| !flags.iter().any(|(other, _)| other == name));
+        // Addresses that are given stand above those of a Service.
+        let has_service = flags.iter().any(|(name, _)| *name == "envoy-service-name");
+        let usual = usual.filter(|(name, _)| !(has_service && *name == "ingress-status-address"));
         let command = usual.chain(flags.iter().copied()).fold(command, |command, (name, value)| match value {
             "" => command.arg(format!("--{name}")),
             value => command.flag(name, value),

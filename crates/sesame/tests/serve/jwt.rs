@@ -1,4 +1,4 @@
-//! Tokens whose keys a server has: fetched over TLS, told in the status while they cannot be, and kept through a restart.
+//! Tokens whose keys a server has: fetched over TLS, told in the status while they cannot be, kept through a restart, and rotated.
 
 use serde_json::json;
 use testbed::certs::Ca;
@@ -17,7 +17,7 @@ async fn reported(bed: &Bed, namespace: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_fetched_told_about_and_kept_through_a_restart() {
+async fn keys_are_fetched_told_about_kept_through_a_restart_and_rotated() {
     let (bed, ca) = (Bed::start().await, Ca::new("jwt"));
     let backend = Backend::start("web").await.unwrap();
     let namespace = bed.api.namespace("jwt").await.unwrap();
@@ -30,7 +30,7 @@ async fn keys_are_fetched_told_about_and_kept_through_a_restart() {
     let leaf = ca.leaf("api.example.com").make();
     let pair = json!({ "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() });
     let remote = json!({
-        "uri": format!("https://{}/jwks", keys.address()), "timeout": "500ms",
+        "uri": format!("https://{}/jwks", keys.address()), "timeout": "500ms", "cacheDuration": "10s",
         "validation": { "caSecret": "ca", "subjectName": "keys.example.com" },
     });
     let provider =
@@ -51,8 +51,9 @@ async fn keys_are_fetched_told_about_and_kept_through_a_restart() {
     let first = bed.replica("sesame-0").await.ready().await;
     let envoy = bed.envoy(first.xds()).await;
     envoy.ready().await.unwrap();
-    let signer = TokenSigner::new("one");
-    let token = |audience: &str| format!("Bearer {}", signer.token(&claims("us", audience)));
+    let [signer, next] = ["one", "two"].map(TokenSigner::new);
+    let signed = |signer: &TokenSigner, audience: &str| format!("Bearer {}", signer.token(&claims("us", audience)));
+    let token = |audience: &str| signed(&signer, audience);
     let client = Client::new(bed.https()).host("api.example.com").https().sni("api.example.com").trust(&ca);
     let status = async |token: &str| client.get("/").header("authorization", token).await.unwrap().status.as_u16();
     reported(&bed, &namespace, "RemoteJWKSNotFetched").await;
@@ -70,12 +71,34 @@ async fn keys_are_fetched_told_about_and_kept_through_a_restart() {
 
     // The new process asks first, and sends nothing that Envoy has.
     first.in_step(1).await;
-    let load = Load::of(client.get("/").header("authorization", &token("shop"))).per_second(200).start();
+    let load_with = |token: &str| Load::of(client.get("/").header("authorization", token)).per_second(200).start();
+    let load = load_with(&token("shop"));
     load.answered(50).await;
     first.process.kill().await.unwrap();
     let second = bed.replica_at("sesame-0", first.address, &[]).await.ready().await;
     second.in_step(1).await;
     load.answered(100).await;
     assert_eq!(second.sent().await, 0.0, "what Envoy had was sent again");
+
+    // Both keys, then the next one alone, while clients that have its tokens take the place of the others.
+    let rotated = signed(&next, "shop");
+    assert_eq!(status(&rotated).await, 401, "its key is not known yet");
+    let becomes = async |what: &str, token: &str, expected: u16| {
+        let look = async || match status(token).await {
+            found if found == expected => Ok(()),
+            other => Err(other),
+        };
+        eventually(what.to_owned(), TIMEOUT, look).await.unwrap();
+    };
+    keys.set(KeyAnswer::Document(key_set([&signer, &next])));
+    becomes("the next key to be known beside the other", &rotated, 200).await;
+    let load_of_next = load_with(&rotated);
+    load_of_next.answered(100).await;
     load.stop().await.assert_nothing_lost();
+    keys.set(KeyAnswer::Document(key_set([&next])));
+    becomes("the first key to be known no more", &token("shop"), 401).await;
+    load_of_next.answered(100).await;
+    load_of_next.stop().await.assert_nothing_lost();
+    assert_eq!(client.get("/").await.unwrap().status, 401);
+    reported(&bed, &namespace, "Valid HTTPProxy").await;
 }

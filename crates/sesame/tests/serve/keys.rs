@@ -1,16 +1,24 @@
 //! Keys of the configuration as clients and backends meet them, each changed while the server runs; what neither can meet is read from
-//! the configuration that Envoy has in use.
+//! the configuration that Envoy has in use. And flags, as clients, the API server and whoever reads a status meet them.
 
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::networking::v1::Ingress;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use testbed::apiserver::AuditEntry;
 use testbed::certs::Ca;
 use testbed::client::Failure;
 use testbed::{Backend, Client, Envoy, Net, eventually, within};
 
 use crate::bed::{Bed, TIMEOUT, app};
 use crate::live::{expect_header, replace, with_file};
+use crate::status::addresses;
 
 /// A configuration that shows its number in each answer.
 fn config(number: usize, keys: &str) -> String {
@@ -320,5 +328,158 @@ async fn keys_of_tls_hold_for_clients_and_backends() {
     assert!(ja4.starts_with("t13d"), "{ja4}");
     let in_use = listener(&envoy, "ingress_https").await.unwrap();
     assert_eq!(marks(&in_use), json!([["type of service", "64"], ["traffic class", "96"]]));
+    assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
+}
+
+/// Requests per second to the API server, in the long run and at once.
+const QPS: u32 = 10;
+const BURST: u32 = 12;
+/// What a load balancer says about a client before its first request.
+const PREAMBLE: &str = "PROXY TCP4 10.1.2.3 192.0.2.1 40000 443\r\n";
+
+/// Hosts with TLS: `secure.example.com`, and `guarded.example.com`, which an ExtensionService guards.
+fn protected(namespace: &str, ca: &Ca) -> String {
+    let leaf = ca.leaf("secure.example.com").dns("guarded.example.com").make();
+    let meta = |name: &str| json!({ "name": name, "namespace": namespace });
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": meta("cert"),
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } });
+    let service = json!([{ "name": "web", "port": 80 }]);
+    let extension = json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+        "metadata": meta("auth"), "spec": { "services": service } });
+    let proxy = |name: &str, mut host: Value| {
+        host["fqdn"] = format!("{name}.example.com").into();
+        host["tls"] = json!({ "secretName": "cert" });
+        json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta(name),
+            "spec": { "virtualhost": host, "routes": [{ "services": service }] } })
+    };
+    let guarded = json!({ "authorization": { "extensionRef": { "name": "auth" } } });
+    let objects = [secret, extension, proxy("secure", json!({})), proxy("guarded", guarded)];
+    objects.map(|object| object.to_string()).join("\n---\n")
+}
+
+/// A Service of Envoy to which a cloud has given an address.
+async fn balanced(bed: &Bed, namespace: &str, name: &str, ip: &str) {
+    let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name, "namespace": namespace },
+        "spec": { "type": "LoadBalancer", "ports": [{ "port": 80 }] } });
+    bed.api.apply(&service.to_string()).await.unwrap();
+    let status = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } } });
+    let services = Api::<Service>::namespaced(bed.api.client().unwrap(), namespace);
+    services.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}
+
+/// Waits until a request is in an access log, and gives the log.
+async fn logged(path: &Path, request: &str) -> String {
+    let look = async || match std::fs::read_to_string(path) {
+        Ok(text) if text.contains(request) => Ok(text),
+        other => Err(format!("{other:?}")),
+    };
+    eventually(format!("{request} in {}", path.display()), TIMEOUT, look).await.unwrap()
+}
+
+/// Each is another than the one that is usual.
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_take_effect_for_clients_in_statuses_and_in_what_the_api_server_is_asked() {
+    let (bed, ca) = (Bed::audited().await, Ca::new("flags"));
+    bed.api.install([parts::folder("gateway-api-crds").unwrap().join("standard")]).await.unwrap();
+    let backend = Backend::start("web").await.unwrap();
+    let namespace = async |name: &str| bed.api.namespace(name).await.unwrap();
+    let (watched, edge, ignored) = (namespace("watched").await, namespace("edge").await, namespace("ignored").await);
+    bed.api.apply(&app(&watched, "web", &backend)).await.unwrap();
+    bed.api.apply(&protected(&watched, &ca)).await.unwrap();
+    bed.api.apply(&app(&ignored, "ignored", &backend)).await.unwrap();
+    balanced(&bed, &edge, "front", "192.0.2.99").await;
+
+    let logs = ["http.log", "https.log"].map(|name| bed.state().path().join(name));
+    let both = format!("{watched},{edge}");
+    let flags = [
+        ("disable-feature", "extensionservices"),
+        ("disable-feature", "grpcroutes"),
+        ("envoy-http-access-log", logs[0].to_str().unwrap()),
+        ("envoy-https-access-log", logs[1].to_str().unwrap()),
+        ("envoy-service-http-port", "8180"),
+        ("envoy-service-https-port", "8543"),
+        ("stats-port", "8202"),
+        ("use-proxy-protocol", ""),
+        ("watch-namespaces", &both),
+        ("kubernetes-client-qps", &QPS.to_string()),
+        ("kubernetes-client-burst", &BURST.to_string()),
+        ("envoy-service-name", "front"),
+        ("envoy-service-namespace", &edge),
+    ];
+    let before = bed.api.audit().unwrap().len();
+    let begun = Instant::now();
+    let replica = bed.replica_at("sesame-0", Net::here().unwrap().address(), &flags).await.ready().await;
+    let by_replica = || -> Vec<AuditEntry> {
+        let entries = bed.api.audit().unwrap().into_iter().skip(before);
+        entries.filter(|entry| entry.user != "system:apiserver").collect()
+    };
+
+    // The API server: it was asked no more often than it may be. A watch is counted once: its end is a line of its own.
+    let started = by_replica();
+    let took = begun.elapsed();
+    let names = |entry: &AuditEntry| (entry.group.clone(), entry.resource.clone(), entry.namespace.clone());
+    let watches: BTreeSet<_> = started.iter().filter(|entry| entry.verb == "watch").map(names).collect();
+    let asked = watches.len() + started.iter().filter(|entry| entry.verb != "watch").count();
+    println!("{asked} requests in {took:?}");
+    assert!(asked as u32 > 2 * BURST, "{asked} requests are too few to tell");
+    let most = f64::from(BURST) + f64::from(QPS) * took.as_secs_f64();
+    assert!(asked as f64 <= most, "{asked} requests in {took:?}");
+    // Only of these namespaces, and not of the kinds that are disabled.
+    let of = |resource: &str| -> BTreeSet<String> {
+        let entries =
+            started.iter().filter(|entry| entry.resource == resource && ["list", "watch"].contains(&&*entry.verb));
+        entries.map(|entry| entry.namespace.clone()).collect()
+    };
+    let both: BTreeSet<String> = [watched.clone(), edge.clone()].into();
+    for (resource, namespaces) in [("ingresses", &both), ("httpproxies", &both), ("httproutes", &both)] {
+        assert_eq!(of(resource), *namespaces, "{resource}");
+    }
+    for resource in ["extensionservices", "grpcroutes"] {
+        assert_eq!(of(resource), BTreeSet::new(), "{resource}");
+    }
+
+    // Clients: other ports, each of which wants the preamble, but for that of readiness.
+    let flushing = Envoy::config().arg("--file-flush-interval-msec").arg("20");
+    let envoy = bed.envoy_as(flushing, replica.xds(), &[]).await;
+    envoy.ready().await.unwrap();
+    replica.in_step(1).await;
+    let at = |port: u16| Client::new((bed.http().ip(), port).into());
+    let http = at(8180).host("web.example.com");
+    let https = at(8543).https().sni("secure.example.com").host("secure.example.com").trust(&ca);
+    for (client, path) in [(&http, "/over-http"), (&https, "/over-https")] {
+        let served = async || match client.clone().preamble(PREAMBLE).get(path).await {
+            Ok(answer) if answer.status == 200 => Ok(answer),
+            other => Err(format!("{other:?}")),
+        };
+        let answer = eventually(format!("{path} to be served"), TIMEOUT, served).await.unwrap();
+        assert_eq!(answer.echo().header("x-forwarded-for"), Some("10.1.2.3"), "{}", answer.text());
+        client.get(path).await.unwrap_err();
+    }
+    let elsewhere = at(8180).host("ignored.example.com").preamble(PREAMBLE).get("/").await.unwrap();
+    assert_eq!(elsewhere.status, 404, "its namespace is not watched");
+    assert_eq!(at(8202).get("/ready").await.unwrap().status, 200);
+    for usual in [8080, 8443, 8002] {
+        assert!(at(usual).get("/ready").await.unwrap_err().is_refused(), "{usual}");
+    }
+
+    // Access logs: a file for each listener, and nothing where they usually are.
+    let text = [logged(&logs[0], "/over-http ").await, logged(&logs[1], "/over-https ").await];
+    assert!(!text[0].contains("/over-https ") && !text[1].contains("/over-http "), "{text:?}");
+    let output = envoy.process().log().text();
+    assert!(!output.contains("/over-http"), "{output}");
+
+    // Statuses: the addresses of the Service, and none of an object that is not watched; an ExtensionService is as if it were not there.
+    let ingresses = |namespace: &str| Api::<Ingress>::namespaced(bed.api.client().unwrap(), namespace);
+    let published = async || match addresses(&ingresses(&watched), "web").await {
+        found if found == ["192.0.2.99"] => Ok(()),
+        found => Err(format!("{found:?}")),
+    };
+    eventually("the address of the Service in the status", TIMEOUT, published).await.unwrap();
+    assert_eq!(addresses(&ingresses(&ignored), "ignored").await, [""; 0]);
+    let refused = async || {
+        let status = bed.proxy_status(&watched, "guarded").await.to_string();
+        if status.contains("ExtensionServiceNotFound") { Ok(()) } else { Err(status) }
+    };
+    eventually("the status of the guarded host", TIMEOUT, refused).await.unwrap();
     assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
 }

@@ -16,6 +16,7 @@ mod live;
 mod metrics;
 mod monitoring;
 mod operate;
+mod out_of_files;
 mod outage;
 mod overload;
 mod programmed;

@@ -203,7 +203,7 @@ const ADDED: usize = 20;
 const MOST_MEMORY: f64 = 64e6;
 
 /// An Ingress with a certificate in a Secret, which has to be fetched.
-fn with_certificate(namespace: &str, ca: &Ca, backend: &Backend) -> String {
+pub fn with_certificate(namespace: &str, ca: &Ca, backend: &Backend) -> String {
     let leaf = ca.leaf("fetched.example.com").make();
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
         "metadata": { "name": "fetched", "namespace": namespace },
@@ -217,6 +217,16 @@ fn with_certificate(namespace: &str, ca: &Ca, backend: &Backend) -> String {
             "rules": [{ "host": "fetched.example.com", "http": { "paths": paths } }],
         } });
     format!("{secret}\n---\n{ingress}\n---\n{}", service(namespace, "fetched", backend))
+}
+
+/// Waits until the host of that Ingress is served with its certificate.
+pub async fn certificate_is_served(bed: &Bed, ca: &Ca) {
+    let client = Client::new(bed.https()).host("fetched.example.com").https().sni("fetched.example.com").trust(ca);
+    let fetched = async || match client.get("/").await {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    eventually("the host with a certificate", TIMEOUT, fetched).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,11 +276,6 @@ async fn an_api_server_that_every_request_reaches_ten_seconds_late_delays_only_w
     assert!(grown < MOST_MEMORY, "{grown} bytes more");
     // What waited is made good.
     wire.delay(Duration::ZERO);
-    let client = Client::new(bed.https()).host("fetched.example.com").https().sni("fetched.example.com").trust(&ca);
-    let fetched = async || match client.get("/").await {
-        Ok(answer) if answer.status == 200 => Ok(()),
-        other => Err(format!("{other:?}")),
-    };
-    eventually("the host with a certificate", TIMEOUT, fetched).await.unwrap();
+    certificate_is_served(&bed, &ca).await;
     load.stop().await.assert_nothing_lost();
 }

@@ -1,9 +1,10 @@
 //! Certificates that the controller issues itself: two replicas and a real Envoy, whose files are refreshed as a kubelet would,
 //! and a new CA, with no stream dropped and no request lost.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
@@ -201,6 +202,72 @@ async fn a_rotation_goes_on_whoever_is_killed_in_the_middle() {
     let last = start(&bed, "sesame-0", &namespace, address).await.ready().await;
     last.process.expect_line("certificates of xDS connections are valid", TIMEOUT).await.unwrap();
     assert_eq!(entry(&secrets, "sesamecert", "ca.crt").await, entry(&secrets, "sesame-ca", "ca.crt").await);
+}
+
+/// The versions of all Secrets of a namespace.
+async fn versions(secrets: &Api<Secret>) -> BTreeMap<Option<String>, Option<String>> {
+    let all = secrets.list(&ListParams::default()).await.unwrap().items;
+    all.into_iter().map(|secret| (secret.metadata.name, secret.metadata.resource_version)).collect()
+}
+
+/// How often the Secret of the CA is read after the line, in rounds that might write something or say it again.
+const ROUNDS: usize = 10;
+
+/// The clock is behind, or was ahead when the CA was made. Nothing tells one from the other, so all is kept until somebody asks for a new CA.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ca_that_begins_tomorrow_is_told_once_and_no_secret_is_written_until_a_new_one_is_asked_for() {
+    let bed = Bed::audited().await;
+    let namespace = bed.api.namespace("early").await.unwrap();
+    let secrets = secrets(&bed, &namespace);
+    let address = Net::here().unwrap().address();
+    let first = start(&bed, "sesame-0", &namespace, address).await.ready().await;
+    first.process.expect_line("certificates of xDS connections are valid", TIMEOUT).await.unwrap();
+    assert!(first.process.stop(TIMEOUT).await.unwrap().success());
+    // As if it had been made tomorrow: it is valid from an hour before that.
+    let tomorrow = SystemTime::now() + Duration::from_secs(25 * 3600);
+    let ca = certgen::Authority::new(tomorrow, Duration::from_secs(3650 * 24 * 3600)).unwrap().pair();
+    let entries = json!({ "stringData": { "ca.crt": ca.certificate, "ca.key": ca.key } });
+    secrets.patch("sesame-ca", &PatchParams::default(), &Patch::Merge(entries)).await.unwrap();
+    let before = versions(&secrets).await;
+
+    let second = start(&bed, "sesame-0", &namespace, address).await.ready().await;
+    let line = second.process.expect_line("SES1045", TIMEOUT).await.unwrap();
+    assert!(line.contains("not yet valid according to the leader's clock"), "{line}");
+    let reads = || {
+        let entries = bed.api.audit().unwrap();
+        entries.iter().filter(|entry| entry.verb == "get" && entry.name == "sesame-ca").count()
+    };
+    let enough = reads() + ROUNDS;
+    let read_again = async || match reads() {
+        count if count >= enough => Ok(()),
+        count => Err(count),
+    };
+    second.process.expect_ok("to look at the CA again and again", TIMEOUT, read_again).await.unwrap();
+    let log = second.process.log().text();
+    assert_eq!(log.lines().filter(|line| line.contains("SES1045")).count(), 1, "{log}");
+    assert_eq!(versions(&secrets).await, before, "a Secret was written");
+
+    // Certificates of before are served with and let in, also while there is a new CA, which leaves no trace of the early one.
+    let folder = StateDir::new("envoycert").unwrap();
+    let mut mounted = Mounted { dir: folder.path().to_owned(), round: 0, last: None };
+    mounted.refresh(&secrets).await;
+    let envoy = envoy(&bed, second.xds(), folder.path()).await;
+    envoy.ready().await.unwrap();
+    rotate(&secrets).await;
+    let early = entry(&secrets, "sesame-ca", "ca.crt").await;
+    let done = async || {
+        mounted.refresh(&secrets).await;
+        let signer = entry(&secrets, "sesame-ca", "ca.crt").await;
+        let bundles = [entry(&secrets, "sesamecert", "ca.crt").await, entry(&secrets, "envoycert", "ca.crt").await];
+        match signer != early && bundles.iter().all(|bundle| *bundle == signer) {
+            true => Ok(()),
+            false => Err(second.process.log().tail().to_string()),
+        }
+    };
+    eventually("the new CA to be the only one", TIMEOUT, done).await.unwrap();
+    second.in_step(1).await;
+    assert_eq!(second.metric("sesame_xds_streams_ended_total", "expired").await, 0.0);
+    assert_eq!(second.metric("sesame_xds_refused_connections_total", "").await, 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
