@@ -5,10 +5,19 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use kinds::{Object, kind};
-use model::{ObjectRef, status::StatusInput};
+use model::{
+    ObjectRef,
+    jwt::{Jwks, JwksState},
+    status::StatusInput,
+};
 use pipeline::{Pipeline, Settings};
 use serde_json::{Value, json};
-use testbed::{cases::object, certs::Ca};
+use std::sync::Arc;
+use testbed::{
+    cases::object,
+    certs::Ca,
+    tokens::{TokenSigner, key_set},
+};
 
 /// The world that each row stands in: a Service, a child, a root, a circle, certificates, and one that is not delegated.
 fn world() -> Vec<Object> {
@@ -42,6 +51,8 @@ fn world() -> Vec<Object> {
         secret("a", "garbage", json!({ "tls.crt": "x", "tls.key": "y" })),
         secret("b", "cert", pair),
         secret("b", "ca", json!({ "ca.crt": ca.pem() })),
+        secret("a", "clients", json!({ "ca.crt": ca.pem() })),
+        secret("b", "crl", json!({ "crl.pem": ca.crl([]).pem() })),
     ];
     objects.iter().map(object).collect()
 }
@@ -53,6 +64,11 @@ fn status(spec: &Value, settings: &Settings) -> Value {
 
 /// The same beside other HTTPProxies of its namespace.
 fn status_beside(others: &[(&str, Value)], spec: &Value, settings: &Settings) -> Value {
+    settled(&mut pipeline(others, spec, settings))
+}
+
+/// The world with these other HTTPProxies and an object `a/it`.
+fn pipeline(others: &[(&str, Value)], spec: &Value, settings: &Settings) -> Pipeline {
     let mut pipeline = Pipeline::new(settings);
     let others = others.iter().map(|(name, spec)| {
         object(&json!({
@@ -68,7 +84,13 @@ fn status_beside(others: &[(&str, Value)], spec: &Value, settings: &Settings) ->
     let kind = kind::CONTOUR_HTTP_PROXY;
     let it = kinds::decode_json(kind, text.as_bytes()).unwrap().object;
     pipeline.put(&ObjectRef::new(kind, "a", "it"), Some(it));
-    let subject = ObjectRef::new(kinds::kind::CONTOUR_HTTP_PROXY, "a", "it");
+    pipeline
+}
+
+/// What `a/it` says after what was put last.
+fn settled(pipeline: &mut Pipeline) -> Value {
+    let kind = kind::CONTOUR_HTTP_PROXY;
+    let subject = ObjectRef::new(kind, "a", "it");
     let verdicts = pipeline.settle().verdicts.into_iter().find(|(object, _)| *object == subject);
     let verdicts = verdicts.and_then(|(_, said)| said).unwrap();
     let facts = pipeline::status_of(kind).unwrap().facts;
@@ -156,6 +178,10 @@ fn every_error_is_told_in_contours_words() {
             "VirtualHostError RateLimitPolicyNotValid",
             host(json!({ "rateLimitPolicy": { "local": { "requests": 0, "unit": "second" } } })),
         ),
+        (
+            "VirtualHostError RateLimitPolicyNotValid",
+            host(json!({ "rateLimitPolicy": { "global": { "descriptors": [{ "entries": [] }] } } })),
+        ),
         ("SpecError NothingDefined", json!({ "virtualhost": { "fqdn": "it.example.com" } })),
         ("Orphaned Orphaned", json!({ "routes": [{ "services": web() }] })),
         ("TLSError TLSIncompatibleFeatures", tls(json!({ "passthrough": true, "enableFallbackCertificate": true }))),
@@ -184,6 +210,10 @@ fn every_error_is_told_in_contours_words() {
         (
             "TLSError DelegationNotPermitted",
             tls(json!({ "secretName": "cert", "clientValidation": { "caSecret": "b/ca" } })),
+        ),
+        (
+            "TLSError DelegationNotPermitted",
+            tls(json!({ "secretName": "cert", "clientValidation": { "caSecret": "clients", "crlSecret": "b/crl" } })),
         ),
         (
             "TLSError TLSIncompatibleFeatures",
@@ -283,6 +313,12 @@ fn every_error_is_told_in_contours_words() {
         (
             "RouteError RateLimitPolicyNotValid",
             root(json!({ "rateLimitPolicy": { "local": { "requests": 1, "unit": "day" } } })),
+        ),
+        (
+            "RouteError RateLimitPolicyNotValid",
+            root(
+                json!({ "rateLimitPolicy": { "global": { "descriptors": [{ "entries": [{ "genericKey": {} }] }] } } }),
+            ),
         ),
         (
             "RouteError RequestRedirectPolicy",
@@ -464,6 +500,34 @@ fn errors_that_depend_on_the_operator() {
         settings.http_proxy.fallback_certificate = Some(ObjectRef::new(kinds::kind::SECRET, secret.0, secret.1));
         assert_eq!(differs(words, &status(&fallback, &settings), "errors"), None);
     }
+    // The client certificate for backends: only what needs it reports it.
+    for secret in ["nobody", "garbage"] {
+        let mut settings = Settings::default();
+        settings.http_proxy.client_certificate = Some(ObjectRef::new(kinds::kind::SECRET, "a", secret));
+        let over_tls = status(&service(json!({ "protocol": "tls" })), &settings);
+        assert_eq!(differs("TLSError SecretNotValid", &over_tls, "errors"), None);
+        assert_eq!(status(&root(json!({})), &settings)["conditions"][0]["reason"], "Valid");
+    }
+}
+
+/// What became of the keys of a server is told when it is known, and again when it changes.
+#[test]
+fn what_becomes_of_remote_keys_is_told() {
+    let remote = json!({ "uri": "https://keys.example.com/" });
+    let spec = tokens(json!([{ "name": "a", "default": true, "remoteJWKS": remote }]), json!({}));
+    let mut pipeline = pipeline(&[], &spec, &Settings::default());
+    assert_eq!(differs("JWTVerificationError RemoteJWKSPending", &settled(&mut pipeline), "warnings"), None);
+    let (source, _) = pipeline.jwks_refs().remove(0);
+    let keys = || resolve::jwks::parse(key_set([&TokenSigner::new("a")]).as_bytes()).ok();
+    let mut told = |keys: Option<Jwks>, failure: Option<&str>| {
+        pipeline.set_jwks(&source, Some(JwksState { keys, failure: failure.map(Arc::from) }));
+        settled(&mut pipeline)
+    };
+    let not_fetched = told(None, Some("no answer"));
+    assert_eq!(differs("JWTVerificationError RemoteJWKSNotFetched", &not_fetched, "errors"), None);
+    assert_eq!(told(keys(), None)["conditions"][0]["reason"], "Valid");
+    let not_refreshed = told(keys(), Some("no answer"));
+    assert_eq!(differs("JWTVerificationError RemoteJWKSNotRefreshed", &not_refreshed, "warnings"), None);
 }
 
 #[test]

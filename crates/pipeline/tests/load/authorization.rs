@@ -157,49 +157,63 @@ async fn a_server_of_emissary_decides() {
     }
 }
 
+/// Hosts of namespace `a` that ask the ExtensionService `auth` by this protocol: `closed` and `open`, which lets requests pass without an
+/// answer, each with a wildcard; in plaintext, too.
+fn guarded(service_type: &str, ca: &Ca) -> Vec<Object> {
+    let cert = ca.leaf("*.example.com").dns("*.closed.example.com").dns("*.open.example.com").make();
+    let mut objects = vec![secret("a", "cert", &cert)];
+    for (name, fail_open) in [("closed", false), ("open", true)] {
+        let authorization =
+            json!({ "extensionRef": { "name": "auth" }, "serviceType": service_type, "failOpen": fail_open });
+        let wild = (format!("{name}-wild"), format!("*.{name}.example.com"));
+        for (name, fqdn) in [(name.to_owned(), format!("{name}.example.com")), wild] {
+            let host = json!({ "fqdn": fqdn, "tls": { "secretName": "cert" }, "authorization": authorization });
+            let route = json!({ "permitInsecure": true, "services": [{ "name": "web", "port": 80 }] });
+            objects.push(object(&json!({
+                "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+                "metadata": { "name": name, "namespace": "a" },
+                "spec": { "virtualhost": host, "routes": [route] },
+            })));
+        }
+    }
+    objects
+}
+
+/// Asks all hosts of [`guarded`], however they are spelled, over HTTP/1.1 and HTTP/2, in plaintext and over TLS.
+async fn nobody_decides(bed: &Bed, ca: &Ca, how: &str) {
+    for (host, expected) in [
+        ("closed.example.com", 403),
+        ("open.example.com", 200),
+        ("CLOSED.example.com", 403),
+        ("x.closed.example.com", 403),
+        ("x.open.example.com", 200),
+        ("X.closed.example.com", 403),
+    ] {
+        for (number, client) in bed.ways(ca, host).iter().enumerate() {
+            assert_eq!(client.get("/").await.unwrap().status.as_u16(), expected, "{how} {host} {number}");
+        }
+    }
+}
+
 /// A server over HTTP that answers with bytes that are no HTTP, or closes: nobody has decided, so requests are denied, or pass where
 /// failOpen says so.
 async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open(name: &str, packing: Packing) {
     let mut bed = Bed::with(name, |settings| settings.packing = packing).await;
     let ca = Ca::new("authorization-no-http");
     let mut objects = bed.service("a", "web").await;
-    let cert = ca.leaf("*.example.com").dns("*.closed.example.com").dns("*.open.example.com").make();
-    objects.extend([secret("a", "cert", &cert), service("a", "checker")]);
+    objects.extend(guarded("http", &ca));
+    objects.push(service("a", "checker"));
     objects.push(object(&json!({
         "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
         "metadata": { "name": "auth", "namespace": "a" },
         "spec": { "protocol": "http/1.1", "services": [{ "name": "checker", "port": 80 }] },
     })));
-    for (name, fail_open) in [("closed", false), ("open", true)] {
-        let authorization = json!({ "extensionRef": { "name": "auth" }, "serviceType": "http", "failOpen": fail_open });
-        let wild = (format!("{name}-wild"), format!("*.{name}.example.com"));
-        for (name, fqdn) in [(name.to_owned(), format!("{name}.example.com")), wild] {
-            let host = json!({ "fqdn": fqdn, "tls": { "secretName": "cert" }, "authorization": authorization });
-            objects.push(object(&json!({
-                "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
-                "metadata": { "name": name, "namespace": "a" },
-                "spec": { "virtualhost": host, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] },
-            })));
-        }
-    }
     bed.apply(objects).await;
     for fault in [Fault::NotHttp2, Fault::Closes] {
         let server = BrokenServer::start(fault).await.unwrap();
         let IpAddr::V4(address) = server.address().ip() else { unreachable!("test addresses are IPv4") };
         bed.apply([slice("a", "checker", &[address])]).await;
-        for (host, expected) in [
-            ("closed.example.com", 403),
-            ("open.example.com", 200),
-            ("CLOSED.example.com", 403),
-            ("x.closed.example.com", 403),
-            ("x.open.example.com", 200),
-            ("X.closed.example.com", 403),
-        ] {
-            let client = bed.https.clone().trust(&ca).sni(host.to_lowercase()).host(host);
-            for client in [client.clone(), client.http2()] {
-                assert_eq!(client.get("/").await.unwrap().status.as_u16(), expected, "{packing:?} {fault:?} {host}");
-            }
-        }
+        nobody_decides(&bed, &ca, &format!("{packing:?} {fault:?}")).await;
     }
 }
 
@@ -213,4 +227,36 @@ async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open_in_s
 async fn a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open_in_tables() {
     let name = "authorization-no-http-tables";
     a_server_over_http_that_speaks_no_http_denies_unless_it_fails_open(name, Packing::Plain).await;
+}
+
+/// The same over gRPC, whatever is wrong with the server.
+async fn a_broken_server_over_grpc_denies_unless_it_fails_open(name: &str, packing: Packing) {
+    let mut bed = Bed::with(name, |settings| settings.packing = packing).await;
+    let ca = Ca::new("authorization-broken");
+    let mut objects = bed.service("a", "web").await;
+    objects.extend(guarded("grpc", &ca));
+    objects.push(service("a", "checker"));
+    objects.push(object(&json!({
+        "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService",
+        "metadata": { "name": "auth", "namespace": "a" },
+        "spec": { "protocol": "h2c", "services": [{ "name": "checker", "port": 80 }],
+            "timeoutPolicy": { "response": "300ms" } },
+    })));
+    bed.apply(objects).await;
+    for fault in Fault::ALL {
+        let server = BrokenServer::start(fault).await.unwrap();
+        let IpAddr::V4(address) = server.address().ip() else { unreachable!("test addresses are IPv4") };
+        bed.apply([slice("a", "checker", &[address])]).await;
+        nobody_decides(&bed, &ca, &format!("{packing:?} {fault:?}")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_server_over_grpc_denies_unless_it_fails_open_in_scopes() {
+    a_broken_server_over_grpc_denies_unless_it_fails_open("authorization-broken-scopes", Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broken_server_over_grpc_denies_unless_it_fails_open_in_tables() {
+    a_broken_server_over_grpc_denies_unless_it_fails_open("authorization-broken-tables", Packing::Plain).await;
 }

@@ -7,7 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use testbed::{
     Client, Envoy, Load, Net,
     cases::{Backends, Proxy, object},
-    certs::Leaf,
+    certs::{Ca, Leaf},
+    load::Failed,
 };
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -97,6 +98,13 @@ impl Bed {
         vec![service(namespace, name), slice(namespace, name, &[address])]
     }
 
+    /// Every way to one host: over HTTP/1.1 and HTTP/2, in plaintext and over TLS, where its certificate is of this CA.
+    pub fn ways(&self, ca: &Ca, host: &str) -> [Client; 4] {
+        let clear = self.http.clone().host(host);
+        let secure = self.https.clone().trust(ca).sni(host.to_lowercase()).host(host);
+        [clear.clone(), clear.http2(), secure.clone(), secure.http2()]
+    }
+
     /// One of this many loads.
     pub fn load(&self, client: &Client, host: &str, path: &str, of: u32) -> testbed::load::Plan {
         Load::of(client.clone().host(host).get(path)).per_second(RATE / of)
@@ -133,5 +141,17 @@ pub async fn undisturbed(loads: impl IntoIterator<Item = Load>) {
         let report = load.stop().await;
         report.assert_nothing_lost();
         assert_eq!(report.retried, 0, "a connection was closed: {report}");
+    }
+}
+
+/// Ends loads of which every request was refused on its connection: none had an answer, and none waited in vain.
+pub async fn refused(loads: impl IntoIterator<Item = Load>) {
+    for load in loads {
+        let report = load.stop().await;
+        assert_eq!(report.failed.len() as u64, report.sent, "a request was answered: {report}");
+        let is_refused = |failed: &Failed| {
+            failed.status.is_none() && !["waited", "cannot connect"].iter().any(|word| failed.what.starts_with(word))
+        };
+        assert!(report.sent > 0 && report.failed.iter().all(is_refused), "{report}");
     }
 }

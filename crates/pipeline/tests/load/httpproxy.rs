@@ -10,13 +10,14 @@ use std::{
     time::Duration,
 };
 use testbed::{
-    Backend, Client,
+    Backend, Client, Load,
     cases::object,
     certs::{Ca, Leaf},
     deadline::eventually,
+    tokens::{TokenSigner, claims, key_set},
 };
 
-use crate::bed::{Bed, secret, slice_of, undisturbed};
+use crate::bed::{Bed, refused, secret, slice_of, undisturbed};
 
 fn proxy(namespace: &str, name: &str, spec: &Value) -> Object {
     object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
@@ -31,7 +32,7 @@ fn routes(service: &str) -> Value {
 async fn certificates_rotate_and_no_connection_is_closed() {
     let mut bed = Bed::start("proxy-rotation").await;
     let ca = Ca::new("rotation");
-    let leaf = || ca.leaf("web.example.com").dns("tcp.example.com").make();
+    let leaf = || ca.leaf("web.example.com").dns("tcp.example.com").dns("token.example.com").make();
     let mut objects = bed.service("a", "web").await;
     objects.push(secret("a", "cert", &leaf()));
     let tls = json!({ "secretName": "cert" });
@@ -46,10 +47,30 @@ async fn certificates_rotate_and_no_connection_is_closed() {
         "tcp",
         &json!({ "virtualhost": { "fqdn": "tcp.example.com", "tls": tls }, "tcpproxy": services }),
     ));
+    // A host that stays closed to those without a token, whichever certificate it shows.
+    let signer = TokenSigner::new("0");
+    objects.push(entry("a", "keys", "keys", &key_set([&signer])));
+    let provider = json!([{ "name": "a", "default": true, "localJWKS": { "secretName": "keys", "key": "keys" } }]);
+    objects.push(proxy(
+        "a",
+        "token",
+        &json!({ "virtualhost": { "fqdn": "token.example.com", "tls": tls, "jwtProviders": provider }, "routes": routes("web") }),
+    ));
     bed.apply(objects).await;
     let client = bed.https.clone().trust(&ca);
-    let loads =
-        [bed.load(&client, "web.example.com", "/", 2).start(), bed.load(&client, "tcp.example.com", "/", 2).start()];
+    let token = format!("Bearer {}", signer.token(&claims("a", "b")));
+    let with_token =
+        bed.load(&client, "token.example.com", "/", 4).vary(move |_, request| request.header("authorization", &token));
+    let without = bed.load(&client, "token.example.com", "/", 4).expect(|answer| match answer.status.as_u16() {
+        401 => Ok(()),
+        other => Err(format!("{other} without a token")),
+    });
+    let loads = [
+        bed.load(&client, "web.example.com", "/", 4).start(),
+        bed.load(&client, "tcp.example.com", "/", 4).start(),
+        with_token.start(),
+        without.start(),
+    ];
     for load in &loads {
         load.answered(50).await;
     }
@@ -57,7 +78,7 @@ async fn certificates_rotate_and_no_connection_is_closed() {
         let leaf = leaf();
         bed.apply([secret("a", "cert", &leaf)]).await;
         let expected = echo::CertificateSeen::of(&leaf.chain()[0]).sha256;
-        for host in ["web.example.com", "tcp.example.com"] {
+        for host in ["web.example.com", "tcp.example.com", "token.example.com"] {
             let answer = client.clone().host(host).get("/").await.unwrap();
             assert_eq!(answer.certificate().unwrap().sha256, expected, "{host} shows the new certificate");
         }
@@ -215,6 +236,9 @@ async fn gets_in(client: &Client, host: &str, leaf: Option<&Leaf>) -> bool {
     }
 }
 
+/// One of so many loads is one whose every request begins with a handshake, which costs both sides more than a request does.
+const STRANGERS: u32 = 20;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_cas_and_crls_rotate_and_no_connection_is_closed() {
     let mut bed = Bed::start("proxy-client-rotation").await;
@@ -242,6 +266,13 @@ async fn client_cas_and_crls_rotate_and_no_connection_is_closed() {
     bed.apply(objects).await;
     let client = bed.https.clone().trust(&server);
     let loads = hosts.map(|host| bed.load(&client.clone().identity(&good), host, "/", 3).start());
+    // Whoever shows no certificate, or one of a CA that only has the same name, is let in by no round.
+    let foreign = ca.rotated().leaf("good").make();
+    let strangers = hosts.iter().flat_map(|host| {
+        let [without, with] = [client.clone(), client.clone().identity(&foreign)];
+        [bed.load(&without, host, "/", STRANGERS).start(), bed.load(&with, host, "/", STRANGERS).start()]
+    });
+    let strangers: Vec<Load> = strangers.collect();
     for load in &loads {
         load.answered(20).await;
     }
@@ -266,9 +297,13 @@ async fn client_cas_and_crls_rotate_and_no_connection_is_closed() {
         for load in &loads {
             load.answered(10).await;
         }
+        for load in &strangers {
+            load.answered(3).await;
+        }
     }
     // No listener changed.
     undisturbed(loads).await;
+    refused(strangers).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -20,11 +20,12 @@ use testbed::{
     Client, Net, RateLimitService,
     broken_server::{BrokenServer, Fault},
     cases::object,
+    certs::Ca,
     client::GrpcAnswer,
     eventually,
 };
 
-use crate::bed::{Bed, service, slice_of};
+use crate::bed::{Bed, secret, service, slice_of};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -69,11 +70,23 @@ fn extension_at(counter: SocketAddr, timeout: &str) -> [Object; 3] {
 
 fn proxy(namespace: &str, fqdn: &str, descriptors: &Value) -> Object {
     let limit = json!({ "global": { "descriptors": descriptors } });
+    of_host(namespace, &json!({ "fqdn": fqdn, "rateLimitPolicy": limit }))
+}
+
+/// The same over TLS, with the certificate `cert`, and in plaintext.
+fn proxy_with_tls(namespace: &str, fqdn: &str, descriptors: &Value) -> Object {
+    let limit = json!({ "global": { "descriptors": descriptors } });
+    of_host(namespace, &json!({ "fqdn": fqdn, "tls": { "secretName": "cert" }, "rateLimitPolicy": limit }))
+}
+
+fn of_host(namespace: &str, host: &Value) -> Object {
+    let name = host["fqdn"].as_str().unwrap().replace('*', "any");
     object(&json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
-        "metadata": { "name": fqdn.replace('*', "any"), "namespace": namespace },
-        "spec": { "virtualhost": { "fqdn": fqdn, "rateLimitPolicy": limit },
-            "routes": [{ "services": [{ "name": "web", "port": 80 }] },
-                { "conditions": [{ "prefix": "/free" }], "services": [{ "name": "web", "port": 80 }],
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": { "virtualhost": host,
+            "routes": [{ "permitInsecure": true, "services": [{ "name": "web", "port": 80 }] },
+                { "conditions": [{ "prefix": "/free" }], "permitInsecure": true,
+                  "services": [{ "name": "web", "port": 80 }],
                   "rateLimitPolicy": { "global": { "disabled": true } } }] } }))
 }
 
@@ -198,19 +211,37 @@ async fn values_of_headers_are_counted_each_and_namespaces_apart(name: &str, pac
     assert_eq!(status(&bed.http.clone().host(COUNTED[3])).await, 429, "{packing:?}: without the header");
     drop(bed);
 
-    // Two tenants that write the same descriptor: each has the namespace before it, and none uses up the other's limit.
+    // Two tenants that write the same descriptor: each has the namespace before it, and none uses up the other's limit; nor does one
+    // that writes the other's namespace.
     let mut bed = Bed::with(&format!("{name}-namespaces"), packed(packing, settings(false, true))).await;
+    let ca = Ca::new("rate-limit-namespaces");
     let mut objects = bed.service("team-a", "web").await;
     objects.extend(bed.service("team-b", "web").await);
     objects.extend(extension(&counter));
-    objects.push(proxy("team-a", "a.example.com", &generic("shared")));
-    objects.push(proxy("team-b", "b.example.com", &generic("shared")));
-    bed.apply(objects).await;
-    for _ in 0..10 {
-        assert_eq!(status(&bed.http.clone().host("b.example.com")).await, 200, "{packing:?}");
+    for (team, letter) in [("team-a", "a"), ("team-b", "b")] {
+        let hosts = [format!("{letter}.example.com"), format!("*.{letter}.example.com")];
+        let leaf = ca.leaf(&hosts[0]).dns(&hosts[1]).dns("forged.example.com").dns("*.forged.example.com").make();
+        objects.push(secret(team, "cert", &leaf));
+        objects.extend(hosts.iter().map(|fqdn| proxy_with_tls(team, fqdn, &generic("shared"))));
     }
-    for expected in [200, 200, 200, 429] {
-        assert_eq!(status(&bed.http.clone().host("a.example.com")).await, expected, "{packing:?}");
+    let forged = json!([{ "entries":
+        [{ "genericKey": { "key": "namespace", "value": "team-a" } }, { "genericKey": { "value": "shared" } }] }]);
+    let hosts = ["forged.example.com", "*.forged.example.com"];
+    objects.extend(hosts.map(|fqdn| proxy_with_tls("team-b", fqdn, &forged)));
+    bed.apply(objects).await;
+    let of = |host: &str| [host.to_owned(), host.to_uppercase(), format!("x.{host}"), format!("X.{host}")];
+    for host in ["b.example.com", "forged.example.com"].iter().flat_map(|host| of(host)) {
+        for client in bed.ways(&ca, &host) {
+            assert_eq!(status(&client).await, 200, "{packing:?} {host}");
+        }
+    }
+    // Whichever way is taken to a host of the first tenant, it has one limit, which is all there still.
+    let of_first: Vec<Client> = of("a.example.com").iter().flat_map(|host| bed.ways(&ca, host)).collect();
+    for (number, client) in of_first.iter().enumerate() {
+        assert_eq!(status(client).await, if number < 3 { 200 } else { 429 }, "{packing:?} {number}");
+    }
+    for host in of("b.example.com") {
+        assert_eq!(status(&bed.http.clone().host(&host)).await, 200, "{packing:?} {host}");
     }
 }
 
@@ -331,20 +362,23 @@ async fn a_service_that_stops_lets_requests_through_if_the_operator_says_so() {
 /// Whatever is wrong with the service, limited requests are denied, or let through if the operator says so; the others notice nothing.
 async fn broken(name: &str, packing: Packing, fail_open: bool) {
     let mut bed = Bed::with(name, packed(packing, settings(fail_open, false))).await;
+    let ca = Ca::new("rate-limit-broken");
     let mut objects = bed.service("team-a", "web").await;
-    objects.push(proxy("team-a", "web.example.com", &generic("shared")));
-    objects.push(proxy("team-a", "*.wild.example.com", &generic("shared")));
+    objects.push(secret("team-a", "cert", &ca.leaf("web.example.com").dns("*.wild.example.com").make()));
+    objects.push(proxy_with_tls("team-a", "web.example.com", &generic("shared")));
+    objects.push(proxy_with_tls("team-a", "*.wild.example.com", &generic("shared")));
     bed.apply(objects).await;
     let expected = if fail_open { 200 } else { 500 };
     for fault in Fault::ALL {
         let server = BrokenServer::start(fault).await.unwrap();
         bed.apply(extension_at(server.address(), "300ms")).await;
-        for host in ["web.example.com", "WEB.example.com", "a.wild.example.com"] {
-            for client in [bed.http.clone().host(host), bed.http.clone().host(host).http2()] {
+        for host in ["web.example.com", "WEB.example.com", "a.wild.example.com", "A.wild.example.com"] {
+            for (number, client) in bed.ways(&ca, host).iter().enumerate() {
+                let how = format!("{packing:?} {fault:?} {host} {number}, fail open: {fail_open}");
                 let limited = client.get("/").await.unwrap();
-                assert_eq!(limited.status.as_u16(), expected, "{packing:?} {fault:?} {host}, fail open: {fail_open}");
+                assert_eq!(limited.status.as_u16(), expected, "{how}");
                 let free = client.get("/free").await.unwrap();
-                assert_eq!(free.status.as_u16(), 200, "{packing:?} {fault:?} {host}: a route without limits");
+                assert_eq!(free.status.as_u16(), 200, "{how}: a route without limits");
             }
         }
     }
