@@ -17,7 +17,8 @@
 //! | anything else, or nothing | allowed |
 //!
 //! What it allows reaches the backend with `x-auth-by` (the server), `x-auth-context` (what it was told besides), `x-auth-body`
-//! (how many bytes of the body) and `x-auth-own` (how many headers of Sesame's own it was shown).
+//! (how many bytes of the body), `x-auth-raw-body` (how many of them it was sent as bytes and not as text), `x-auth-partial` (whether it was
+//! told that these are not all) and `x-auth-own` (how many headers of Sesame's own it was shown).
 
 use bytes::{Bytes, BytesMut};
 use envoy_api::{
@@ -187,12 +188,15 @@ fn allowed(name: &str, attributes: Option<&AttributeContext>, wish: &str) -> Che
     let context = attributes.map(|it| &it.context_extensions).into_iter().flatten();
     let context: Vec<String> = context.map(|(key, value)| format!("{key}={value}")).collect();
     let http = attributes.and_then(|it| it.request.as_ref()?.http.as_ref());
-    let body = http.map_or(0, |http| http.body.len() + http.raw_body.len());
+    let (text, raw) = http.map_or((0, 0), |http| (http.body.len(), http.raw_body.len()));
+    let partial = http.and_then(|http| http.headers.get("x-envoy-auth-partial-body")).map_or("", String::as_str);
     let own = http.map_or(0, |http| http.headers.keys().filter(|name| name.starts_with("x-sesame-")).count());
     let mut headers = vec![
         header("x-auth-by", name),
         header("x-auth-context", &context.join(" ")),
-        header("x-auth-body", &body.to_string()),
+        header("x-auth-body", &(text + raw).to_string()),
+        header("x-auth-raw-body", &raw.to_string()),
+        header("x-auth-partial", partial),
         header("x-auth-own", &own.to_string()),
     ];
     headers.extend(wished(wish, "set").map(|(name, value)| header(name, value)));

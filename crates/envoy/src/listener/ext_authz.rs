@@ -1,8 +1,9 @@
 //! External authorization: one filter in each filter chain, which passes marked requests on to one that asks about them.
 //!
 //! Who is asked stands in each route ([`crate::route::ext_authz`]), so the filters that ask are the same for everybody and stand in the
-//! listener: one that fails closed and one that fails open, since that is a setting of the filter. Only the server of a fleet stands in
-//! a [slot](Slot), with what has no form per route. Requests that are not marked pass none of them, and cost nothing; marked ones whose
+//! listener: those that fail closed and those that fail open, and of each one that sends bodies as text and one that sends them as bytes.
+//! Both are settings of the filter: Envoy takes no notice of `pack_as_bytes` in a route. Only the server of a fleet stands in a
+//! [slot](Slot), with what has no form per route. Requests that are not marked pass none of them, and cost nothing; marked ones whose
 //! route names no server are refused, because the filter's own does not exist.
 //!
 //! A server may change what the backend sees, not whose request it is, nor where it ends: pseudo-headers, the host, headers of message
@@ -25,8 +26,8 @@ use envoy_api::{
         },
         extensions::filters::{
             http::ext_authz::v3::{
-                AuthorizationRequest, AuthorizationResponse, ExtAuthz, HttpService, check_settings::ServiceOverride,
-                ext_authz::Services,
+                AuthorizationRequest, AuthorizationResponse, BufferSettings, ExtAuthz, HttpService,
+                check_settings::ServiceOverride, ext_authz::Services,
             },
             network::http_connection_manager::v3::HttpFilter,
         },
@@ -45,9 +46,15 @@ pub const FILTER: &str = "envoy.filters.http.ext_authz";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthorizationFilter {
     /// It refuses requests when nobody can be asked.
-    FailClosed,
+    FailClosed {
+        /// Whether bodies are sent as bytes.
+        bytes: bool,
+    },
     /// It lets them pass.
-    FailOpen,
+    FailOpen {
+        /// Whether bodies are sent as bytes.
+        bytes: bool,
+    },
     /// It asks the server of the fleet, which the filter itself names.
     OfFleet,
 }
@@ -56,8 +63,10 @@ impl AuthorizationFilter {
     /// The one that asks about requests of a route, if one does.
     pub fn of(authorization: &Authorization) -> Option<Self> {
         match authorization {
-            Authorization::Ask(check) if check.server.fail_open => Some(Self::FailOpen),
-            Authorization::Ask(_) => Some(Self::FailClosed),
+            Authorization::Ask(check) => {
+                let bytes = check.server.body.is_some_and(|body| body.as_bytes);
+                Some(if check.server.fail_open { Self::FailOpen { bytes } } else { Self::FailClosed { bytes } })
+            }
             Authorization::AskFleet(_) => Some(Self::OfFleet),
             Authorization::Unset | Authorization::AskDefault(_) | Authorization::Disabled => None,
         }
@@ -67,12 +76,20 @@ impl AuthorizationFilter {
 /// The filter of a port, which passes marked requests on to the one that asks about them.
 pub(super) fn authorization(port: &PortId) -> HttpFilter {
     let fleet = composite::slot(name::slot(port, Slot::ExtAuthzOfFleet), Slot::ExtAuthzOfFleet.source());
-    let open = composite::fixed(FILTER, any(&filter(true)));
+    let fixed = |config: ExtAuthz| composite::fixed(FILTER, any(&config));
     let filters = [
         (mark::authorized_by(AuthorizationFilter::OfFleet), fleet),
-        (mark::authorized_by(AuthorizationFilter::FailOpen), open),
+        (mark::authorized_by(AuthorizationFilter::FailOpen { bytes: false }), fixed(filter(true))),
+        (mark::authorized_by(AuthorizationFilter::FailOpen { bytes: true }), fixed(with_bytes(filter(true)))),
+        (mark::authorized_by(AuthorizationFilter::FailClosed { bytes: true }), fixed(with_bytes(filter(false)))),
     ];
-    composite::by_mark(FILTER, mark::any_authorized(), filters, &composite::fixed(FILTER, any(&filter(false))))
+    composite::by_mark(FILTER, mark::any_authorized(), filters, &fixed(filter(false)))
+}
+
+/// The same filter, for bodies as bytes. How much of them is sent stands in the route.
+fn with_bytes(filter: ExtAuthz) -> ExtAuthz {
+    let body = BufferSettings { max_request_bytes: 1, pack_as_bytes: true, ..Default::default() };
+    ExtAuthz { with_request_body: Some(body), ..filter }
 }
 
 /// The slot of a port for the server of its fleet, filled.

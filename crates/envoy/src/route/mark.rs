@@ -54,8 +54,10 @@ pub(crate) fn any_jwt() -> StringMatcher {
 /// The end of marks for a filter of external authorization. None of them ends with another.
 fn authorized(filter: AuthorizationFilter) -> &'static str {
     match filter {
-        AuthorizationFilter::FailClosed => "ext_authz",
-        AuthorizationFilter::FailOpen => "ext_authz-open",
+        AuthorizationFilter::FailClosed { bytes: false } => "ext_authz",
+        AuthorizationFilter::FailClosed { bytes: true } => "ext_authz-bytes",
+        AuthorizationFilter::FailOpen { bytes: false } => "ext_authz-open",
+        AuthorizationFilter::FailOpen { bytes: true } => "ext_authz-open-bytes",
         AuthorizationFilter::OfFleet => "ext_authz-fleet",
     }
 }
@@ -97,9 +99,10 @@ mod tests {
     #[test]
     fn no_filter_of_external_authorization_takes_the_marks_of_another() {
         use AuthorizationFilter::{FailClosed, FailOpen, OfFleet};
-        let marks = [FailClosed, FailOpen, OfFleet].map(authorized);
-        for mark in marks {
-            assert_eq!(marks.iter().filter(|other| other.ends_with(mark)).count(), 1, "{mark}");
+        let both = [false, true].into_iter().flat_map(|bytes| [FailClosed { bytes }, FailOpen { bytes }]);
+        let marks: Vec<&str> = both.chain([OfFleet]).map(authorized).collect();
+        for mark in &marks {
+            assert_eq!(marks.iter().filter(|other| other.ends_with(*mark)).count(), 1, "{mark}");
             assert!(mark.contains("ext_authz"), "{mark}");
         }
     }
