@@ -347,15 +347,25 @@ fn root(dice: &mut Dice, number: usize) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_stands_in_an_httpproxy_envoy_refuses_nothing() {
+    load("proxies", Packing::Scoped).await;
+}
+
+/// In tables what Envoy refuses spoils all hosts of a port.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_stands_in_an_httpproxy_envoy_refuses_nothing_in_tables() {
+    load("proxies-tables", Packing::Plain).await;
+}
+
+async fn load(name: &str, packing: Packing) {
     let address = Net::here().unwrap().address();
     let bind = |port| Bind { address: address.into(), port };
     let (http, https, stats) = (bind(8080), bind(8443), bind(8002));
-    let mut settings = Settings { http, https, stats, admin_port: 0, packing: Packing::Scoped, ..Settings::default() };
+    let mut settings = Settings { http, https, stats, admin_port: 0, packing, ..Settings::default() };
     let limits = ExtensionName { namespace: "good".into(), name: "e0".into() };
     let service = (limits.namespace.clone(), limits.name.clone());
     settings.rate_limit_service = Some((limits, RateLimitService::default()));
     settings.http_proxy.global_rate_limits = Some(GlobalRateLimits { service, default: None, add_namespace: true });
-    let mut proxy = Proxy::start("proxies").await.unwrap();
+    let mut proxy = Proxy::start(name).await.unwrap();
     let mut backends = Backends::new();
     let kept = good(&mut backends).await;
     let client = Client::new(SocketAddr::new(address.into(), 8080)).host("good.example.org");
