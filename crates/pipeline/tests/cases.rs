@@ -125,19 +125,65 @@ fn the_tables_of_cases_name_what_exists() {
     }
 }
 
-/// A reason is where the table says.
+/// Whether the golden part says this condition (`Type=Status/Reason`) of an object of the kind, or of a listener of one.
+fn is_shown(case: &str, subject: &str, condition: &str) -> bool {
+    let (kind, of_listener) = match subject.strip_suffix(" listeners") {
+        Some(kind) => (kind, true),
+        None => (subject, false),
+    };
+    let status = case.split_once("\nstatus:\n").map_or("", |(_, status)| status);
+    let mut is_of_kind = false;
+    status.lines().take_while(|line| line.starts_with(' ')).any(|line| match line.strip_prefix("  - ") {
+        None => {
+            is_of_kind = line.split_whitespace().next() == Some(kind);
+            false
+        }
+        Some(said) => {
+            let said = said.trim_matches('"');
+            is_of_kind
+                && said.starts_with("listeners ") == of_listener
+                && said.split_whitespace().any(|one| one == condition)
+        }
+    })
+}
+
+/// A condition is where the table says, with this status and reason, and on an object of this kind.
 #[test]
 fn the_reasons_of_gateway_api_are_shown() {
     let text = std::fs::read_to_string(folder("gateway").join("ROWS.md")).expect("a table of rows");
     let (_, reasons) = text.split_once("## Reasons").expect("a table of reasons");
-    for (words, cell) in rows(reasons).filter(|(words, _)| !words.starts_with("reason")) {
-        for word in words.split(", ") {
+    let mut checked = 0;
+    for (what, cell) in rows(reasons).filter(|(what, _)| !what.starts_with("of what")) {
+        let (subject, conditions) = what.split_once(": ").expect(what);
+        for condition in conditions.split(", ") {
+            assert!(condition.contains('=') && condition.contains('/'), "{subject}: {condition} is no condition");
             let found = match in_backticks(cell) {
-                Some(file) => test_file("gateway", file).expect(file).contains(word),
-                None => case_file("gateway", cell).expect(cell).contains(&format!("/{word}")),
+                Some(file) => test_file("gateway", file).expect(file).contains(condition),
+                None => is_shown(&case_file("gateway", cell).expect(cell), subject, condition),
             };
-            assert!(found, "{cell} does not show {word}");
+            assert!(found, "{cell} does not show {condition} of {subject}");
+            checked += 1;
         }
+    }
+    assert!(checked > 0, "the table has rows");
+}
+
+#[test]
+fn a_condition_is_shown_by_its_object_alone() {
+    let case = "status:\nverdicts: {}\nstatus:\n  Gateway default/web:\n  - \"Accepted=True/Accepted\"\n  - \"listeners a: Accepted=False/Odd\"\n  \
+        HTTPRoute default/a:\n  - \"parents web x: ResolvedRefs=False/InvalidKind\"\nclusters:\n  Gateway a:\n  - \"Accepted=False/None\"\n";
+    assert!(is_shown(case, "Gateway", "Accepted=True/Accepted"));
+    assert!(is_shown(case, "Gateway listeners", "Accepted=False/Odd"));
+    assert!(is_shown(case, "HTTPRoute", "ResolvedRefs=False/InvalidKind"));
+    for (subject, condition) in [
+        ("Gateway", "Accepted=False/Odd"),
+        ("Gateway listeners", "Accepted=True/Accepted"),
+        ("HTTPRoute", "Accepted=True/Accepted"),
+        ("Gateway", "ResolvedRefs=False/InvalidKind"),
+        ("HTTPRoute", "ResolvedRefs=False/Invalid"),
+        ("Gateway", "Accepted=False/None"),
+    ] {
+        assert!(!is_shown(case, subject, condition), "{subject} {condition}");
     }
 }
 
