@@ -371,9 +371,9 @@ mod tests {
         }
     }
 
-    /// The CRDs of Gateway API's experimental channel, which has every field and version, by kind.
-    fn gateway_api() -> BTreeMap<String, Value> {
-        let folder = parts::folder("gateway-api-crds").unwrap().join("experimental");
+    /// The CRDs of a channel of Gateway API, by kind.
+    fn gateway_api(channel: &str) -> BTreeMap<String, Value> {
+        let folder = parts::folder("gateway-api-crds").unwrap().join(channel);
         let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
         let texts = files.map(|file| std::fs::read_to_string(file).unwrap());
         let crds = texts.filter(|text| text.contains("\nkind: CustomResourceDefinition\n"));
@@ -381,31 +381,44 @@ mod tests {
         crds.map(|crd| (crd["spec"]["names"]["kind"].as_str().unwrap().to_owned(), crd)).collect()
     }
 
-    /// What the API server may send us of a kind we either read or list as unread; and the row has what the CRD says.
+    /// What the API server may send us of a kind we either read or list as unread; and the row has what the CRD says. Both channels
+    /// have every kind, and the standard channel serves some of the versions.
     #[test]
     fn every_field_of_gateway_api_is_one_that_we_know() {
-        let crds = gateway_api();
-        let ours = kinds::kind::ALL.iter().filter(|kind| kind.group() == "gateway.networking.k8s.io");
-        let mut read = 0;
-        for &kind in ours {
-            let spec = &crds[kind.name()]["spec"];
-            let scope = if kind.is_namespaced() { "Namespaced" } else { "Cluster" };
-            assert_eq!((&spec["names"]["plural"], &spec["scope"]), (&json!(kind.plural()), &json!(scope)), "{kind}");
-            let mut served = Vec::new();
-            for version in spec["versions"].as_array().unwrap().iter().filter(|version| version["served"] == true) {
-                served.push(version["name"].as_str().unwrap());
-                let mut object = filled(&version["schema"]["openAPIV3Schema"]);
-                object["metadata"] = json!({ "name": "all" });
-                let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
-                let unknown: Vec<_> = decoded.unknown.iter().map(ToString::to_string).collect();
-                assert_eq!((decoded.faults, unknown), (Vec::new(), Vec::new()), "{kind} {}", version["name"]);
-                read += 1;
+        for (channel, expected) in [("experimental", 19), ("standard", 14)] {
+            let crds = gateway_api(channel);
+            let ours = kinds::kind::ALL.iter().filter(|kind| kind.group() == "gateway.networking.k8s.io");
+            let mut read = 0;
+            for &kind in ours {
+                let served = gateway_api_versions(kind, &crds[kind.name()], channel);
+                let mut versions = kind.versions().to_vec();
+                if channel == "standard" {
+                    versions.retain(|version| served.iter().any(|it| it == version));
+                }
+                versions.sort_unstable();
+                assert_eq!(versions, served, "{kind}, {channel}");
+                read += served.len();
             }
-            let mut versions = kind.versions().to_vec();
-            served.sort_unstable();
-            versions.sort_unstable();
-            assert_eq!(versions, served, "{kind}");
+            assert_eq!(read, expected, "{channel}");
         }
-        assert_eq!(read, 19);
+    }
+
+    /// The served versions of a CRD, in order: every field of each is one that we know.
+    fn gateway_api_versions(kind: kinds::Kind, crd: &Value, channel: &str) -> Vec<String> {
+        let spec = &crd["spec"];
+        let scope = if kind.is_namespaced() { "Namespaced" } else { "Cluster" };
+        assert_eq!((&spec["names"]["plural"], &spec["scope"]), (&json!(kind.plural()), &json!(scope)), "{kind}");
+        let mut served = Vec::new();
+        for version in versions(crd).iter().filter(|version| version["served"] == true) {
+            let name = version["name"].as_str().unwrap();
+            served.push(name.to_owned());
+            let mut object = filled(&version["schema"]["openAPIV3Schema"]);
+            object["metadata"] = json!({ "name": "all" });
+            let decoded = kinds::decode_json(kind, object.to_string().as_bytes()).unwrap();
+            let unknown: Vec<_> = decoded.unknown.iter().map(ToString::to_string).collect();
+            assert_eq!((decoded.faults, unknown), (Vec::new(), Vec::new()), "{kind} {name}, {channel}");
+        }
+        served.sort_unstable();
+        served
     }
 }

@@ -2,6 +2,7 @@
 
 use echo::grpc::{Reply, Request};
 use kinds::Object;
+use pipeline::settings::Packing;
 use serde_json::{Value, json};
 use testbed::{Backend, cases::object, certs::Ca};
 
@@ -57,7 +58,17 @@ fn parent(name: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn grants_for_others_are_made_and_revoked() {
-    let mut bed = Bed::start("gateway-grants").await;
+    grants_come_and_go("gateway-grants", Packing::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_for_others_are_made_and_revoked_in_tables() {
+    grants_come_and_go("gateway-grants-plain", Packing::Plain).await;
+}
+
+/// The routes and certificates of the objects that need the grants are used with them, and requests of others never notice.
+async fn grants_come_and_go(name: &str, packing: Packing) {
+    let mut bed = Bed::with(name, |settings| settings.packing = packing).await;
     let ca = Ca::new("grants");
     let mut objects = bed.service("shared", "web").await;
     let (steady, other) = (json!({ "name": "steady" }), json!({ "name": "other", "namespace": "secrets" }));
@@ -201,7 +212,17 @@ async fn certificates_and_the_ca_of_backends_rotate() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_are_reordered() {
-    let mut bed = Bed::start("gateway-rules").await;
+    rules_change_places("gateway-rules", Packing::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_are_reordered_in_tables() {
+    rules_change_places("gateway-rules-plain", Packing::Plain).await;
+}
+
+/// Whatever the order of rules, and whichever of the others are there, the longest prefix serves its requests.
+async fn rules_change_places(name: &str, packing: Packing) {
+    let mut bed = Bed::with(name, |settings| settings.packing = packing).await;
     let mut objects = bed.service("infra", "web").await;
     objects.extend([class(), gateway("web", &json!([http("http", 80, "*.example.com")]))]);
     let rule = |path: &str, service: &str| json!({ "matches": [{ "path": { "value": path } }], "backendRefs": [{ "name": service, "port": 80 }] });

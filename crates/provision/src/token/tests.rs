@@ -1,8 +1,6 @@
-//! An API server that never answers about some tokens: a real one does so only when it is overloaded.
+//! An API server that counts reviews, and never answers about some tokens: a real one does so only when it is overloaded.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use futures::poll;
@@ -21,16 +19,27 @@ fn token(fleet: &FleetName, number: usize) -> String {
     format!("e30.{}.{number}", URL_SAFE_NO_PAD.encode(claims))
 }
 
-/// An API server that verifies tokens, except those of one namespace, which it counts and keeps.
-fn api_server(never: &'static str, kept: Arc<AtomicUsize>) -> kube::Client {
+/// How many reviews were requested, by the namespace that the token names.
+#[derive(Clone, Default)]
+struct Requested(Arc<Mutex<HashMap<String, usize>>>);
+
+impl Requested {
+    fn of(&self, namespace: &str) -> usize {
+        self.0.lock().get(namespace).copied().unwrap_or_default()
+    }
+}
+
+/// An API server that verifies tokens, and never answers about those of one namespace.
+fn api_server(never: &'static str, requested: &Requested) -> kube::Client {
+    let requested = requested.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let kept = kept.clone();
+        let requested = requested.clone();
         async move {
             let body = request.into_body().collect_bytes().await?;
             let mut review: TokenReview = serde_json::from_slice(&body).unwrap();
             let (namespace, name) = Claims::read(review.spec.token.as_deref().unwrap()).unwrap().account;
+            *requested.0.lock().entry(namespace.clone()).or_default() += 1;
             if namespace == never {
-                kept.fetch_add(1, Ordering::Relaxed);
                 std::future::pending::<()>().await;
             }
             let user = json!({ "username": format!("system:serviceaccount:{namespace}:{name}") });
@@ -45,8 +54,8 @@ fn api_server(never: &'static str, kept: Arc<AtomicUsize>) -> kube::Client {
 /// Tokens can be forged in the name of any ServiceAccount, and each costs a review.
 #[tokio::test]
 async fn tokens_of_one_namespace_leave_reviews_for_others() {
-    let kept = Arc::new(AtomicUsize::new(0));
-    let tokens = Tokens::new(api_server("busy", kept.clone()));
+    let requested = Requested::default();
+    let tokens = Tokens::new(api_server("busy", &requested));
     let (busy, other) = (FleetName::new("busy", "edge"), FleetName::new("other", "edge"));
     [&busy, &other].into_iter().for_each(|fleet| _ = tokens.set(fleet, Some(UID)));
     let forged: Vec<String> = (0..100).map(|number| token(&busy, number)).collect();
@@ -55,15 +64,43 @@ async fn tokens_of_one_namespace_leave_reviews_for_others() {
     let verified = tokens.authenticate(&token(&other, 0)).await.unwrap();
     assert_eq!(verified.fleet, Fleet::named("other", "edge"));
     assert!(poll!(&mut reviews).is_pending());
-    assert_eq!(kept.load(Ordering::Relaxed), REVIEWS_PER_NAMESPACE);
+    assert_eq!(requested.of("busy"), REVIEWS_PER_NAMESPACE);
     drop(reviews);
     tokens.reviews.of("other");
     assert_eq!(tokens.reviews.by_namespace.lock().len(), 1, "nothing is kept for namespaces without reviews");
 }
 
+/// Envoy shows its token with every stream; the API server is asked once, and again when its answer is no longer valid.
+#[tokio::test]
+async fn a_token_is_reviewed_once_for_as_long_as_the_review_is_valid() {
+    let requested = Requested::default();
+    let tokens = Tokens::new(api_server("", &requested));
+    let edge = FleetName::new("shop", "edge");
+    tokens.set(&edge, Some(UID));
+    for _ in 0..3 {
+        tokens.authenticate(&token(&edge, 0)).await.unwrap();
+    }
+    assert_eq!(requested.of("shop"), 1);
+    tokens.authenticate(&token(&edge, 1)).await.unwrap();
+    assert_eq!(requested.of("shop"), 2, "another token of the same ServiceAccount");
+
+    let left = tokens.verified.lock().values().map(|(_, until)| *until - Instant::now()).max().unwrap();
+    assert!(left <= VALIDITY, "{left:?}");
+    tokens.verified.lock().values_mut().for_each(|(_, until)| *until = Instant::now());
+    for _ in 0..3 {
+        tokens.authenticate(&token(&edge, 0)).await.unwrap();
+    }
+    assert_eq!(requested.of("shop"), 3);
+
+    // A Gateway that is gone has no fleet, however lately its token was reviewed.
+    tokens.set(&edge, None);
+    tokens.authenticate(&token(&edge, 0)).await.unwrap_err();
+    assert_eq!(requested.of("shop"), 3);
+}
+
 #[tokio::test]
 async fn a_fleet_has_one_account_at_a_time() {
-    let tokens = Tokens::new(api_server("", Arc::default()));
+    let tokens = Tokens::new(api_server("", &Requested::default()));
     let edge = FleetName::new("shop", "edge");
     assert!(!tokens.set(&edge, None) && !tokens.set(&edge, Some("1")) && !tokens.set(&edge, Some("1")));
     let first = ("shop".to_owned(), name::of(&edge, "1"));
