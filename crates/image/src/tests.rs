@@ -95,6 +95,14 @@ fn the_image_of_sesame_has_what_it_needs_and_no_more() {
     assert_eq!(programs, ["usr/local/bin/sesame"]);
     assert!(listing.lines().all(|line| !line.contains("rws") && !line.contains("r-s")), "{listing}");
     assert_eq!(image.user, "65532:65532");
+    let labels = json!({
+        "org.opencontainers.image.title": "Sesame",
+        "org.opencontainers.image.description": "Ingress and Gateway API for Kubernetes, served by fleets of Envoy",
+        "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.source": "https://github.com/projectsesame/sesame",
+    });
+    assert_eq!(image.config("x")["config"]["Labels"], labels);
 }
 
 /// Whatever the order in which things are added.

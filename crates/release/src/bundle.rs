@@ -25,7 +25,9 @@ pub fn write(dist: &Path, binary: &Path, architecture: &str) -> Result<()> {
         (format!("{name}/README.md"), root().join("README.md"), 0o644),
         (format!("{name}/sesame"), binary.to_owned(), 0o755),
     ];
-    archive(&dist.join(format!("{name}.tar.gz")), files, &[(format!("{name}/contour"), "sesame")])?;
+    // The names by which it is Contour's program, and a plugin of kubectl.
+    let links = ["contour", "kubectl-sesame"].map(|link| (format!("{name}/{link}"), "sesame"));
+    archive(&dist.join(format!("{name}.tar.gz")), files, &links)?;
     let changelog = fs::read_to_string(root().join("CHANGELOG.md"))?;
     fs::write(dist.join("NOTES.md"), notes(&changelog, env!("CARGO_PKG_VERSION"))?)?;
     let sums = checksums(dist)?;

@@ -1,4 +1,4 @@
-//! `make image` and `make release`: everything that is published of a version, in `dist/`, byte for byte reproducible.
+//! `make image` and `make release`: everything that is published of a version, in `dist/` or another folder, byte for byte reproducible.
 //!
 //! In: the binary of the release profile (built by cargo, unless one is given), the tree. Out: see [`Step`]. Nothing is
 //! uploaded, and no daemon is asked: the image is written by the crate [`image`](::image), which tests use, too.
@@ -15,8 +15,9 @@ use anyhow::{Context, Result, bail, ensure};
 use target::Target;
 
 const USAGE: &str = "\
-release image [--binary FILE] [--arch amd64|arm64]   the OCI layout and archive of the image, with its SBOM, in dist/
-release all [--binary FILE] [--arch amd64|arm64]     the image and everything else of a release in dist/";
+release image [--binary FILE] [--arch amd64|arm64] [--out DIR]   the OCI layout and archive of the image, with its SBOM
+release all [--binary FILE] [--arch amd64|arm64] [--out DIR]     the image and everything else of a release
+Without --out they go to dist/, which is emptied first; DIR must be empty or missing.";
 
 /// The version that is released.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -24,7 +25,7 @@ const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 /// What is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// `dist/image/` and `dist/sesame-image-VERSION-linux-ARCH.tar`.
+    /// `image/` and `sesame-image-VERSION-linux-ARCH.tar`.
     Image,
     /// That, the archive of the binary, manifests, CRDs, chart, SBOM, notes and checksums.
     All,
@@ -48,20 +49,17 @@ fn run(words: &[String]) -> Result<()> {
         Some("all") => Step::All,
         _ => bail!("what is to be made?\n{USAGE}"),
     };
-    let mut binary = None;
+    let (mut binary, mut out) = (None, None);
     let mut target = Target::Native;
     while let Some(word) = words.next() {
         match (word, words.next()) {
             ("--binary", Some(file)) => binary = Some(PathBuf::from(file)),
+            ("--out", Some(folder)) => out = Some(PathBuf::from(folder)),
             ("--arch", Some(architecture)) => target = Target::of(architecture)?,
             _ => bail!("{word} is not understood\n{USAGE}"),
         }
     }
-    let dist = root().join("dist");
-    if dist.exists() {
-        std::fs::remove_dir_all(&dist).with_context(|| format!("cannot empty {}", dist.display()))?;
-    }
-    std::fs::create_dir_all(&dist)?;
+    let dist = empty(out)?;
     let is_release = binary.is_none();
     let binary = binary.map_or_else(|| build(&target), Ok)?;
     image::write(&dist, &binary, &target, is_release)?;
@@ -69,6 +67,20 @@ fn run(words: &[String]) -> Result<()> {
         bundle::write(&dist, &binary, target.architecture())?;
     }
     Ok(())
+}
+
+/// The folder that everything is written to: `dist/`, emptied, or another one that has nothing in it, so that nothing of somebody
+/// else's is deleted or gets a checksum.
+fn empty(out: Option<PathBuf>) -> Result<PathBuf> {
+    let is_ours = out.is_none();
+    let folder = out.unwrap_or_else(|| root().join("dist"));
+    if is_ours && folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    ensure!(entries.next().is_none(), "{} is not empty", folder.display());
+    Ok(folder)
 }
 
 /// The binary of the release profile.

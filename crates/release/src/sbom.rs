@@ -87,7 +87,9 @@ fn crates(metadata: &Value, linked: &BTreeSet<String>) -> Vec<Value> {
         .map(|package| {
             let text = |key: &str| package[key].as_str().unwrap_or_default();
             let (name, version) = (text("name"), text("version"));
-            let licence = package["license"].as_str().map(|licence| licence.replace('/', " OR "));
+            // Old manifests have a slash where SPDX has OR.
+            let licence = package["license"].as_str();
+            let licence = licence.map(|text| text.split('/').map(str::trim).collect::<Vec<_>>().join(" OR "));
             package_of(
                 &format!("crate-{name}-{version}"),
                 name,
@@ -140,4 +142,80 @@ fn system_libraries(libraries: &[Library]) -> Vec<Value> {
         packages.insert(name, package);
     }
     packages.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    const REGISTRY: Option<&str> = Some("registry+https://github.com/rust-lang/crates.io-index");
+
+    fn package(name: &str, source: Option<&str>, license: Option<&str>) -> Value {
+        let id = format!("{name}-id");
+        json!({ "id": id, "name": name, "version": "1.2.0+x", "source": source, "license": license })
+    }
+
+    /// A package in the graph, with its dependencies and their kinds.
+    fn node(name: &str, uses: &[(&str, Option<&str>)]) -> Value {
+        let dependency = |(name, kind): &(&str, Option<&str>)| json!({ "pkg": format!("{name}-id"), "dep_kinds": [{ "kind": kind, "target": null }] });
+        json!({ "id": format!("{name}-id"), "deps": uses.iter().map(dependency).collect::<Vec<_>>() })
+    }
+
+    /// `cargo metadata` of a workspace: sesame uses its own crate `core`, which uses `alpha`, which uses `beta` when it is built
+    /// and `gamma` always; `delta` is for tests alone, `epsilon` is used by nobody.
+    fn graph() -> Value {
+        json!({
+            "packages": [
+                package("sesame", None, Some("Apache-2.0")),
+                package("core", None, Some("Apache-2.0")),
+                package("gamma", REGISTRY, None),
+                package("alpha", REGISTRY, Some("MIT/Apache-2.0")),
+                package("beta", REGISTRY, Some("MIT")),
+                package("delta", REGISTRY, Some("MIT")),
+                package("epsilon", REGISTRY, Some("MIT")),
+            ],
+            "resolve": { "nodes": [
+                node("sesame", &[("core", None), ("delta", Some("dev"))]),
+                node("core", &[("alpha", None)]),
+                node("alpha", &[("beta", Some("build")), ("gamma", None), ("sesame", Some("dev"))]),
+                node("beta", &[]),
+                node("gamma", &[]),
+                node("delta", &[]),
+                node("epsilon", &[("alpha", None)]),
+            ] },
+        })
+    }
+
+    #[test]
+    fn crates_of_others_that_are_linked_are_listed_and_no_others() {
+        let graph = graph();
+        let ids: Vec<String> = linked(&graph).unwrap().into_iter().collect();
+        assert_eq!(ids, ["alpha-id", "core-id", "gamma-id", "sesame-id"]);
+        let packages = crates(&graph, &linked(&graph).unwrap());
+        let of = |key: &str| packages.iter().map(|package| package[key].clone()).collect::<Vec<_>>();
+        // An id of SPDX has letters, digits, dots and hyphens.
+        assert_eq!(of("SPDXID"), ["SPDXRef-crate-alpha-1.2.0-x", "SPDXRef-crate-gamma-1.2.0-x"]);
+        assert_eq!(of("versionInfo"), ["1.2.0+x", "1.2.0+x"]);
+        assert_eq!(of("licenseDeclared"), ["MIT OR Apache-2.0", "NOASSERTION"]);
+        assert_eq!(packages[0]["externalRefs"][0]["referenceLocator"], "pkg:cargo/alpha@1.2.0+x");
+    }
+
+    #[test]
+    fn without_the_program_there_is_no_bill() {
+        let mut graph = graph();
+        graph["packages"][0]["name"] = json!("other");
+        assert_eq!(linked(&graph).unwrap_err().to_string(), "there is no package sesame");
+    }
+
+    /// A library that no package of the system owns is listed by its file.
+    #[test]
+    fn a_library_is_listed_once() {
+        let library = Library { host: "/nowhere/libodd.so.3".into(), inside: "/lib/libodd.so.3".to_owned() };
+        assert_eq!(system_libraries(&[]), Vec::<Value>::new());
+        let packages = system_libraries(&[library.clone(), library]);
+        assert_eq!(packages.len(), 1);
+        assert_eq!((&packages[0]["name"], &packages[0]["versionInfo"]), (&json!("libodd.so.3"), &json!("NOASSERTION")));
+    }
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use image::{Library, Sysroot};
 
 /// The prefix of the cross toolchain's programs, and the folder of its libraries below `/usr`.
@@ -32,13 +32,15 @@ impl Target {
             return Ok(Self::Native);
         }
         ensure!(architecture == "arm64", "images are built for amd64 and arm64, not for {architecture}");
-        let sysroot =
-            Sysroot { readelf: "aarch64-linux-gnu-readelf", libraries: Path::new("/usr").join(GNU).join("lib") };
-        let missing = missing();
-        if !missing.is_empty() {
-            bail!("an image for {architecture} cannot be built here; missing: {}", missing.join(" and "));
-        }
-        Ok(Self::CrossArm64(sysroot))
+        Self::cross_arm64(output)
+    }
+
+    /// arm64, with a cross toolchain; `output` gives what a program prints with these arguments, and nothing if it is not installed.
+    fn cross_arm64(output: impl Fn(&str, &[&str]) -> String) -> Result<Self> {
+        let missing = missing(output);
+        ensure!(missing.is_empty(), "an image for arm64 cannot be built here; missing: {}", missing.join(" and "));
+        let libraries = Path::new("/usr").join(GNU).join("lib");
+        Ok(Self::CrossArm64(Sysroot { readelf: "aarch64-linux-gnu-readelf", libraries }))
     }
 
     /// Its name in images and names of files.
@@ -85,17 +87,19 @@ impl Target {
     }
 }
 
+/// What a program of this machine prints; nothing if it is not installed.
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+}
+
 /// The parts of the cross toolchain that are not installed, each with how to get it.
-fn missing() -> Vec<&'static str> {
-    let has_output = |program: &str, arguments: &[&str], word: &str| {
-        let output = Command::new(program).args(arguments).output();
-        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(word))
-    };
+fn missing(output: impl Fn(&str, &[&str]) -> String) -> Vec<&'static str> {
     let mut missing = Vec::new();
-    if !has_output("rustup", &["target", "list", "--installed"], TRIPLE) {
+    if !output("rustup", &["target", "list", "--installed"]).contains(TRIPLE) {
         missing.push("the Rust target (rustup target add aarch64-unknown-linux-gnu)");
     }
-    if !has_output(COMPILER, &["-dumpmachine"], "aarch64") {
+    if !output(COMPILER, &["-dumpmachine"]).contains("aarch64") {
         missing.push(
             "a cross compiler and its C library (Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)",
         );
@@ -132,6 +136,30 @@ mod tests {
         let mut cargo = Command::new("cargo");
         target.configure(&mut cargo);
         assert_eq!((cargo.get_args().count(), cargo.get_envs().count()), (0, 0));
+    }
+
+    #[test]
+    fn the_error_about_a_cross_toolchain_says_what_is_missing_and_how_to_get_it() {
+        let with = |rust: bool, compiler: bool| {
+            let printed = Target::cross_arm64(|program, arguments| match (program, arguments) {
+                ("rustup", ["target", "list", "--installed"]) if rust => {
+                    "x86_64-unknown-linux-gnu\naarch64-unknown-linux-gnu\n".to_owned()
+                }
+                ("rustup", _) => "x86_64-unknown-linux-gnu\n".to_owned(),
+                (COMPILER, ["-dumpmachine"]) if compiler => "aarch64-linux-gnu\n".to_owned(),
+                _ => String::new(),
+            });
+            printed.map(|target| target.architecture()).map_err(|error| error.to_string())
+        };
+        let rust = "the Rust target (rustup target add aarch64-unknown-linux-gnu)";
+        let compiler =
+            "a cross compiler and its C library (Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)";
+        let lacks = |what: &str| Err(format!("an image for arm64 cannot be built here; missing: {what}"));
+        assert_eq!(with(false, false), lacks(&format!("{rust} and {compiler}")));
+        assert_eq!(with(false, true), lacks(rust));
+        assert_eq!(with(true, false), lacks(compiler));
+        assert_eq!(with(true, true), Ok("arm64"));
+        assert_eq!(output("no-such-program-at-all", &[]), "");
     }
 
     #[test]
