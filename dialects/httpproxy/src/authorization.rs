@@ -148,8 +148,14 @@ pub(crate) fn of_host(
             None
         }
         Some(reference) => {
-            if tls.is_none_or(|tls| tls.passthrough) || !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
-                let why = "requires a host that terminates TLS: without it, credentials would travel in plaintext";
+            let why = if tls.is_none_or(|tls| tls.passthrough) {
+                Some("requires a host that terminates TLS: without it, credentials would travel in plaintext")
+            } else if !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
+                Some("cannot be used together with tcpproxy: no request is checked in connections that are passed on")
+            } else {
+                None
+            };
+            if let Some(why) = why {
                 rejections.push(Rejection::new(Code::ProxyAuthNotPermitted, field.field("extensionRef"), why));
             }
             let at = field.field("extensionRef");

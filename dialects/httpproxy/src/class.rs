@@ -1,8 +1,8 @@
 //! Whether an HTTPProxy is ours, by its class.
 //!
-//! The class is that of an annotation, else of `spec.ingressClassName`. With classes configured, it must be one of them.
-//! With none configured, ours are the classes `sesame` and `contour`, and HTTPProxies without a class. A child that is
-//! not ours cannot be included.
+//! The class is that of an annotation, else of `spec.ingressClassName`; an annotation or a field that is empty names none. With
+//! classes configured, it must be one of them. With none configured, ours are the classes `sesame` and `contour`, and
+//! HTTPProxies without a class. A child that is not ours cannot be included.
 
 use crate::Settings;
 use kinds::{Fault, HttpProxy};
@@ -20,8 +20,8 @@ const OURS: [&str; 2] = ["sesame", "contour"];
 pub fn other<'o>(object: &'o HttpProxy, settings: &'o Settings) -> OtherClass<'o> {
     let ours = settings.class_names.iter().map(|name| &**name);
     let ours = if settings.class_names.is_empty() { OURS.to_vec() } else { ours.collect() };
-    let annotated = ANNOTATIONS.iter().find(|name| !matches!(object.meta.annotations.get(name), Ok(None)));
-    let field = annotated.map_or_else(|| "spec.ingressClassName".into(), |name| FieldPath::annotation(name));
+    let field =
+        annotation(object).map_or_else(|| "spec.ingressClassName".into(), |(name, _)| FieldPath::annotation(name));
     OtherClass { field, named: named(object).ok().flatten(), ours }
 }
 
@@ -37,10 +37,18 @@ pub fn is_ours(object: &HttpProxy, settings: &Settings) -> bool {
 }
 
 fn named(object: &HttpProxy) -> Result<Option<&str>, &Fault> {
-    for annotation in ANNOTATIONS {
-        if let Some(name) = object.meta.annotations.get(annotation)? {
-            return Ok(Some(name));
-        }
+    match annotation(object) {
+        Some((_, class)) => class.map(Some),
+        None => Ok(object.spec.ingress_class_name.get()?.as_deref().filter(|name| !name.is_empty())),
     }
-    Ok(object.spec.ingress_class_name.get()?.as_deref())
+}
+
+/// The annotation that names the class, readable or not: the strongest one. An empty one names none and hides weaker ones, as in
+/// Contour.
+fn annotation(object: &HttpProxy) -> Option<(&'static str, Result<&str, &Fault>)> {
+    let annotations = &object.meta.annotations;
+    let mut found = ANNOTATIONS.into_iter().filter_map(|name| Some((name, annotations.get(name).transpose()?)));
+    let (name, class) = found.next()?;
+    let class = class.map(|class| &**class);
+    (class != Ok("")).then_some((name, class))
 }

@@ -153,9 +153,7 @@ fn services(
             Rejection::new(Code::ProxyServiceWeight, here.field.field("weight"), why)
         })?;
         total += u64::from(weight);
-        if !ignored(work, &here, entry) {
-            continue;
-        }
+        report_ignored(work, &here, entry);
         match service::backend(work, &here, entry, &way) {
             Ok(found) => clusters.push((found.share.cluster, weight)),
             Err(rejection) => work.report(place.subject, rejection),
@@ -172,8 +170,8 @@ fn services(
     Ok(clusters)
 }
 
-/// Tells what a service says about requests; whether it is one that takes connections.
-fn ignored<V>(work: &mut Work<'_, V>, place: &FieldContext<'_>, service: &Service) -> bool {
+/// Reports what a service says about requests. As in Contour, a mirror is a service like any other.
+fn report_ignored<V>(work: &mut Work<'_, V>, place: &FieldContext<'_>, service: &Service) {
     let optional = [
         ("requestHeadersPolicy", service.request_headers_policy.ok().is_some_and(Option::is_some)),
         ("responseHeadersPolicy", service.response_headers_policy.ok().is_some_and(Option::is_some)),
@@ -184,8 +182,7 @@ fn ignored<V>(work: &mut Work<'_, V>, place: &FieldContext<'_>, service: &Servic
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field(name), why));
     }
     if service.mirror {
-        let why = "no effect on tcpproxy: connections cannot be mirrored, and the service gets none";
+        let why = "no effect on tcpproxy: connections cannot be mirrored, and the service gets its share of them";
         work.report(place.subject, Rejection::new(Code::ProxyIgnored, place.field.field("mirror"), why));
     }
-    !service.mirror
 }

@@ -144,10 +144,25 @@ fn versions<V>(work: &mut Work<'_, V>, object: &HttpProxy, tls: &Tls) -> Result<
     let allowed = work.settings.tls;
     let asked = TlsVersions { lowest: lowest.unwrap_or(allowed.lowest), highest: highest.unwrap_or(allowed.highest) };
     let versions = asked.within(allowed);
-    let TlsVersions { lowest, highest } = versions;
     if versions.is_empty() {
-        let why = format!("the minimum version {lowest} is above the maximum version {highest}");
-        return Err(Rejection::new(Code::ProxyTlsConfig, at("minimumProtocolVersion"), why));
+        let (field, why) = match (lowest, highest) {
+            (Some(lowest), Some(highest)) if lowest > highest => (
+                "minimumProtocolVersion",
+                format!("the minimum version {lowest} is above the maximum version {highest}"),
+            ),
+            (_, Some(highest)) if highest < allowed.lowest => (
+                "maximumProtocolVersion",
+                format!("the maximum version {highest} is below the configured minimum version {}", allowed.lowest),
+            ),
+            _ => (
+                "minimumProtocolVersion",
+                format!(
+                    "the minimum version {} is above the configured maximum version {}",
+                    asked.lowest, allowed.highest
+                ),
+            ),
+        };
+        return Err(Rejection::new(Code::ProxyTlsConfig, at(field), why));
     }
     Ok(versions)
 }

@@ -1,10 +1,10 @@
 //! Whether an Ingress is ours, by its class.
 //!
-//! The class is that of an annotation, else of `spec.ingressClassName`, else the cluster's default class. With classes
-//! configured, it must be one of them. With none configured, ours are the classes `sesame` and `contour`, every class
-//! whose controller is Sesame, and Ingresses without a class, unless the default class says that they are another's. On request
-//! Emissary's class and the classes of its controller are ours, too, where their annotation `getambassador.io/ambassador-id` names
-//! this instance.
+//! The class is that of an annotation, else of `spec.ingressClassName`, else the cluster's default class; an annotation or a field
+//! that is empty names none. With classes configured, it must be one of them. With none configured, ours are the classes `sesame` and
+//! `contour`, every class whose controller is Sesame, and Ingresses without a class, unless the default class says that they are
+//! another's. On request Emissary's class and the classes of its controller are ours, too, where their annotation
+//! `getambassador.io/ambassador-id` names this instance.
 
 use crate::{CONTROLLER, IngressView, Settings};
 use kinds::{
@@ -33,7 +33,8 @@ pub fn other<'o>(object: &'o Ingress, settings: &'o Settings) -> OtherClass<'o> 
     let ours = settings.class_names.iter().map(|name| &**name);
     let mut ours = if settings.class_names.is_empty() { OURS.to_vec() } else { ours.collect() };
     ours.extend(settings.emissary_class.then_some(EMISSARY_CLASS));
-    let field = annotation(object).map_or_else(|| "spec.ingressClassName".into(), FieldPath::annotation);
+    let field =
+        annotation(object).map_or_else(|| "spec.ingressClassName".into(), |(name, _)| FieldPath::annotation(name));
     OtherClass { field, named: named(object).ok().flatten(), ours }
 }
 
@@ -106,16 +107,19 @@ fn is_for_instance(object: &Ingress, name: &str, class: Option<&IngressClass>, s
     }
 }
 
-/// The annotation that names the class, readable or not.
-fn annotation(object: &Ingress) -> Option<&'static str> {
-    ANNOTATIONS.into_iter().find(|name| !matches!(object.meta.annotations.get(name), Ok(None)))
+fn named(object: &Ingress) -> Result<Option<&str>, &Fault> {
+    match annotation(object) {
+        Some((_, class)) => class.map(Some),
+        None => Ok(object.spec.ingress_class_name.get()?.as_deref().filter(|name| !name.is_empty())),
+    }
 }
 
-fn named(object: &Ingress) -> Result<Option<&str>, &Fault> {
-    for annotation in ANNOTATIONS {
-        if let Some(name) = object.meta.annotations.get(annotation)? {
-            return Ok(Some(name));
-        }
-    }
-    Ok(object.spec.ingress_class_name.get()?.as_deref())
+/// The annotation that names the class, readable or not: the strongest one. An empty one names none and hides weaker ones, as in
+/// Contour.
+fn annotation(object: &Ingress) -> Option<(&'static str, Result<&str, &Fault>)> {
+    let annotations = &object.meta.annotations;
+    let mut found = ANNOTATIONS.into_iter().filter_map(|name| Some((name, annotations.get(name).transpose()?)));
+    let (name, class) = found.next()?;
+    let class = class.map(|class| &**class);
+    (class != Ok("")).then_some((name, class))
 }

@@ -147,8 +147,19 @@ fn whose_an_ingress_is() {
     let both = Settings { emissary_class: true, ..configured.clone() };
     let theirs = || Objects::default().class("edge", class::EMISSARY_CONTROLLER, false);
     let old = "kubernetes.io/ingress.class";
-    let rows: [(&str, Objects, &Settings, Value, bool); 22] = [
+    let contours = "projectcontour.io/ingress.class";
+    let over_field = |class: &str| json!({ "annotations": { old: "" }, "spec": { "ingressClassName": class } });
+    let over_weaker = |class: &str| json!({ "annotations": { contours: "", old: class } });
+    let rows: [(&str, Objects, &Settings, Value, bool); 30] = [
         ("no class", none(), &usual, json!({}), true),
+        ("an empty field", none(), &usual, field(""), true),
+        ("an empty annotation", none(), &usual, annotated(old, ""), true),
+        ("an empty annotation over a field", none(), &usual, over_field("nginx"), false),
+        ("an empty annotation over a weaker one", none(), &usual, over_weaker("nginx"), true),
+        ("an empty field, the default another's", foreign(), &usual, field(""), false),
+        ("configured, an empty field", none(), &configured, field(""), false),
+        ("configured, an empty annotation", none(), &configured, annotated(old, ""), false),
+        ("configured, an empty annotation over a field", none(), &configured, over_field("internal"), true),
         ("contour", none(), &usual, field("contour"), true),
         ("sesame by annotation", none(), &usual, annotated(old, "sesame"), true),
         ("a class of ours", none(), &usual, field("internal"), true),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::ObjectRef;
 use model::listener::{AccessLogFormat, AccessLogLevel, Compression, HeadersWithUnderscores, LocalReplyBody};
+use model::tls::TlsVersion;
 use pipeline::authorization::{GlobalAuthorization, of_operator};
 use pipeline::extensions::ExtensionName;
 use pipeline::settings::{GlobalRateLimits, Scripts, default_policy};
@@ -33,6 +34,8 @@ pub(super) struct Settings {
     fallback_certificate: Option<String>,
     /// The certificate for TLS backends: `namespace/name`.
     client_certificate: Option<String>,
+    /// The lowest TLS version of all hosts, as in the configuration file.
+    minimum_protocol_version: Option<String>,
     /// The port of HTTPS that clients know.
     https_port: Option<u16>,
     /// TLS hosts without a Secret get a certificate.
@@ -292,6 +295,9 @@ impl Settings {
                 tls.insert(key.to_owned(), json!({ "namespace": namespace, "name": name }));
             }
         }
+        if let Some(version) = &self.minimum_protocol_version {
+            tls.insert("minimum-protocol-version".to_owned(), version.as_str().into());
+        }
         if !tls.is_empty() {
             file.insert("tls".to_owned(), tls.into());
         }
@@ -339,6 +345,9 @@ impl Settings {
     }
 
     /// As the pipeline takes them.
+    ///
+    /// # Panics
+    /// When one of them cannot be used.
     pub fn pipeline(&self) -> pipeline::Settings {
         let mut settings = pipeline::Settings::default();
         settings.ingress.class_names = self.ingress_class_names.iter().map(|name| name.as_str().into()).collect();
@@ -361,6 +370,14 @@ impl Settings {
         settings.http_proxy.fallback_certificate = secret(&self.fallback_certificate);
         settings.http_proxy.client_certificate = secret(&self.client_certificate);
         settings.ingress.client_certificate = secret(&self.client_certificate);
+        if let Some(text) = &self.minimum_protocol_version {
+            let version =
+                TlsVersion::parse(text).unwrap_or_else(|| panic!("the minimum TLS version of a case: {text}"));
+            settings.ingress.tls.lowest = version;
+            settings.http_proxy.tls.lowest = version;
+            settings.gateway.tls.lowest = version;
+            settings.emissary.tls.lowest = version;
+        }
         if self.foreign_protection == Foreign::Refuse {
             settings.ingress.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
             settings.http_proxy.foreign_protection = pipeline::settings::ForeignProtection::Refuse;
