@@ -17,7 +17,7 @@ use kinds::Kind;
 const CRATES: [&str; 8] = ["object-ref", "model", "engine", "assemble", "envoy", "xds", "status", "source"];
 
 /// Fields that only one dialect has, in words that nobody else uses.
-const FIELDS: [&str; 31] = [
+const FIELDS: [&str; 41] = [
     // HTTPProxy
     "permitInsecure",
     "tcpproxy",
@@ -46,10 +46,20 @@ const FIELDS: [&str; 31] = [
     "certificateRefs",
     "sectionName",
     "allowedRoutes",
-    // Emissary
+    // Emissary; `host_rewrite` and `regex_rewrite` are Envoy's as well
     "ambassador_id",
+    "auth_service",
+    "add_linkerd_headers",
     "bypass_auth",
+    "hostBinding",
+    "insecureAction",
+    "lua_scripts",
     "mappingSelector",
+    "prefix_exact",
+    "protocolStack",
+    "securityModel",
+    "statsPrefix",
+    "tlsContext",
     "tlsSecret",
     "acmeProvider",
     "prefix_regex",

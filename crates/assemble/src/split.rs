@@ -11,10 +11,14 @@ use model::{
     Route,
     route::{Action, Mirror, OnEqual, Precedence, Share, SplitMessages},
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// All requests.
 const ALL: u32 = 100;
+
+/// How much of a value a message shows, in bytes, and how much of that stands before what differs.
+const SHOWN: usize = 400;
+const BEFORE: usize = 60;
 
 /// Whether a route splits its requests with others that match the same.
 pub fn is_split(precedence: &Precedence) -> bool {
@@ -130,10 +134,23 @@ fn disagreement(base: &Route, route: &Route, messages: &SplitMessages) -> Option
     };
     let differs = own.iter().filter_map(|(field, value)| {
         let other = theirs.iter().find(|(other, _)| other == field).map_or("-unset-", |(_, value)| value);
-        (**value != *other).then(|| format!("{field}: {value} != {other}"))
+        let differs_at = value.bytes().zip(other.bytes()).take_while(|(own, other)| own == other).count();
+        (**value != *other)
+            .then(|| format!("{field}: {} != {}", excerpt(value, differs_at), excerpt(other, differs_at)))
     });
     let fields = differs.collect::<Vec<_>>().join(", ");
     (!fields.is_empty()).then(|| reason(messages, messages.mismatch, base, route, &fields))
+}
+
+/// What a message shows of a value: all of it, or the part around the byte from which it differs from another.
+fn excerpt(value: &str, differs_at: usize) -> Cow<'_, str> {
+    if value.len() <= SHOWN {
+        return value.into();
+    }
+    let start = if differs_at < SHOWN - BEFORE { 0 } else { value.floor_char_boundary(differs_at - BEFORE) };
+    let end = value.floor_char_boundary(start + SHOWN);
+    let (before, after) = (if start > 0 { "…" } else { "" }, if end < value.len() { "…" } else { "" });
+    format!("{before}{}{after}", &value[start..end]).into()
 }
 
 /// Tells both sides where routes take requests of the oldest one, which is of another namespace.
@@ -380,6 +397,18 @@ mod tests {
         let (served, lost) = outcome(vec![part("a", None), agreeing("b", None, says("y"))]);
         assert_eq!((&*served, lost), ("a", vec!["b b: field: y != -unset-".to_owned()]));
         assert_eq!(outcome(vec![agreeing("a", None, says("x")), part("b", None)]).1, Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_values_are_compared_whole_and_shown_where_they_differ() {
+        assert_eq!(excerpt("short", 3), "short");
+        let of = |end: &str| format!("{}{end}", "é".repeat(500));
+        let (own, other) = (of("own"), of("other and more"));
+        let says = |value: &str| -> Agreement { [("field", Arc::from(value))].into() };
+        let (served, lost) = outcome(vec![agreeing("a", None, says(&other)), agreeing("b", None, says(&own))]);
+        let same = "é".repeat(BEFORE / 2);
+        assert_eq!((&*served, lost), ("a", vec![format!("b b: field: …{same}own != …{same}other and more")]));
+        assert_eq!(excerpt(&own, 10), format!("{}…", "é".repeat(SHOWN / 2)));
     }
 
     #[test]

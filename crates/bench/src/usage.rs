@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// The unit of times in `/proc/PID/stat`, which is the same on every Linux that programs are built for.
@@ -62,13 +62,28 @@ impl Threads {
     pub fn of(pid: u32) -> Result<Threads> {
         let threads =
             std::fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("process {pid} is gone"))?;
-        // A thread that ends meanwhile has no file.
-        let used = threads.filter_map(|thread| {
-            let path = thread.ok()?.path();
-            let used = std::fs::read_to_string(path.join("schedstat")).ok()?;
-            Some((path.file_name()?.to_str()?.parse().ok()?, used.split(' ').next()?.parse().ok()?))
-        });
-        Ok(Threads { pid, nanoseconds: used.collect() })
+        let mut nanoseconds = BTreeMap::new();
+        for thread in threads {
+            let path = thread?.path();
+            let file = path.join("schedstat");
+            let text = match std::fs::read_to_string(&file) {
+                Ok(text) => text,
+                // The thread has ended meanwhile.
+                Err(_) if !path.exists() => continue,
+                Err(error) => {
+                    let text = format!("cannot read {}: the kernel must count CPU time per thread", file.display());
+                    return Err(error).context(text);
+                }
+            };
+            let name = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+            let used = text.split(' ').next().and_then(|used| used.parse().ok());
+            let used = name.zip(used).with_context(|| format!("{} has no CPU time: {text:?}", file.display()))?;
+            nanoseconds.extend([used]);
+        }
+        // A kernel that does not count it says 0 of every thread.
+        let is_counted = nanoseconds.values().any(|used| *used > 0);
+        ensure!(is_counted, "/proc/{pid}/task/*/schedstat shows no CPU time: the kernel does not count it");
+        Ok(Threads { pid, nanoseconds })
     }
 
     /// What the process has used since, without threads that have ended.
@@ -105,4 +120,22 @@ pub async fn at_rest_within(pids: &[u32], limit: Duration) -> Result<()> {
 
 fn read(pid: u32, file: &str) -> Result<String> {
     std::fs::read_to_string(format!("/proc/{pid}/{file}")).with_context(|| format!("process {pid} is gone"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn the_cpu_time_of_threads_is_read_or_it_is_an_error() {
+        let before = Threads::of(std::process::id()).unwrap();
+        let mut work = 0_u64;
+        while before.used_since().unwrap() < Duration::from_micros(100) {
+            work = std::hint::black_box(work + 1);
+        }
+        // Process numbers are smaller than this on every Linux.
+        assert!(Threads::of(u32::MAX).is_err());
+    }
 }

@@ -25,8 +25,8 @@ const SKEW: Duration = Duration::from_secs(3600);
 /// Why no certificate could be made.
 #[derive(Debug, Error)]
 pub enum IssueError {
-    /// A name that cannot stand in a certificate.
-    #[error("the name {0:?} cannot stand in a certificate")]
+    /// A name that is not valid in a certificate.
+    #[error("the name {0:?} is not valid in a certificate")]
     Name(String, #[source] rcgen::Error),
     /// The cryptographic library refused.
     #[error("the certificate of {0} cannot be made")]

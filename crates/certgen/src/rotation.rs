@@ -21,14 +21,14 @@
 //! asks for a new one.
 
 mod certificate;
-mod party;
+mod holders;
 #[cfg(test)]
 mod tests;
 
 use std::time::{Duration, UNIX_EPOCH};
 
 pub use certificate::Certificate;
-pub use party::{Party, Waiting};
+pub use holders::{CertificateHolders, Waiting};
 
 use crate::issue::{Authority, IssueError, Pair};
 
@@ -161,17 +161,17 @@ pub enum Step {
 pub fn next(
     secrets: &Secrets,
     policy: &Policy,
-    parties: &[Party],
+    holders: &[CertificateHolders],
     namespace: &str,
     now: i64,
 ) -> Result<Step, IssueError> {
-    Rotation { secrets, policy, parties, namespace, now }.next()
+    Rotation { secrets, policy, holders, namespace, now }.next()
 }
 
 struct Rotation<'a> {
     secrets: &'a Secrets,
     policy: &'a Policy,
-    parties: &'a [Party],
+    holders: &'a [CertificateHolders],
     namespace: &'a str,
     now: i64,
 }
@@ -353,9 +353,9 @@ impl Rotation<'_> {
             let secret = self.secrets.of(Role::Envoy)?;
             secret.leaf.is_signed_by(&current.certificate).then_some(secret.leaf.expires)
         });
-        let waiting = Waiting::for_all(self.parties, |party| match party.is_proxy {
-            true => party.shows(shown),
-            false => party.trusts(next.certificate.expires),
+        let waiting = Waiting::for_all(self.holders, |group| match group.is_proxy {
+            true => group.shows(shown),
+            false => group.trusts(next.certificate.expires),
         });
         match self.wait(waiting, is_urgent) {
             // Nobody can connect with what has expired.
@@ -381,8 +381,8 @@ impl Rotation<'_> {
                 continue;
             }
             let expires = |role| self.secrets.of(role).map_or(0, |secret| secret.leaf.expires);
-            let waiting = Waiting::for_all(self.parties, |party| {
-                party.presents(expires(if party.is_proxy { Role::Envoy } else { Role::Server }))
+            let waiting = Waiting::for_all(self.holders, |group| {
+                group.presents(expires(if group.is_proxy { Role::Envoy } else { Role::Server }))
             });
             match self.wait(waiting, false) {
                 Some(waiting) if others.iter().any(|left| *left > 0) => {

@@ -164,7 +164,7 @@ impl Installation {
     pub async fn metric(&self, name: &str, label: &str) -> Result<f64> {
         let mut sum = 0.0;
         for pod in self.pods(NAMESPACE, "sesame").await?.values() {
-            sum += metric_of(pod, name, label).await?;
+            sum += metric_of(pod, name, |line| line.contains(label)).await?;
         }
         Ok(sum)
     }
@@ -247,13 +247,18 @@ fn counts_upstream_failures(line: &str) -> bool {
     line.split_once(": ").is_some_and(|(name, count)| wanted.iter().any(|end| name.ends_with(end)) && count != "0")
 }
 
-/// The sum of a metric of one controller, over labels that contain `label`.
-pub async fn metric_of(pod: &Pod, name: &str, label: &str) -> Result<f64> {
+/// The sum of a metric of one controller, over those of its lines that count.
+pub async fn metric_of(pod: &Pod, name: &str, counts: impl Fn(&str) -> bool) -> Result<f64> {
     let at = SocketAddr::new(pod_address(pod)?, 8000);
     let page = Client::new(at).get("/metrics").await.map_err(|it| anyhow!("{it}"))?;
     let text = String::from_utf8_lossy(&page.body).into_owned();
-    let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
-    Ok(lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
+    Ok(sum(&text, name, counts))
+}
+
+/// The sum of a metric in a page of metrics, over those of its lines that count.
+fn sum(page: &str, name: &str, counts: impl Fn(&str) -> bool) -> f64 {
+    let lines = page.lines().filter(|line| line.starts_with(name) && counts(line));
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
 }
 
 /// The address of a pod.
@@ -351,6 +356,13 @@ fn backend(namespace: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_metric_is_summed_over_the_lines_that_count() {
+        let page = "# TYPE bytes counter\nbytes_total{type=\"cds\"} 5\nbytes_total{type=\"rtds\"} 3\nbytes_total{type=\"lds\"} 1\n";
+        assert_eq!(sum(page, "bytes_total", |_| true), 9.0);
+        assert_eq!(sum(page, "bytes_total", |line| !line.contains("\"rtds\"")), 6.0);
+    }
 
     #[test]
     fn counts_of_requests_that_reached_no_backend_are_shown_where_there_were_any() {

@@ -37,8 +37,6 @@ const DRAINING: u64 = 500;
 
 /// What controllers count of the bytes of resources that they send, by type.
 const SENT: &str = "sesame_xds_response_bytes_total";
-/// How long it may take from the manifests being applied until requests are served.
-const FIRST_REQUEST: Duration = Duration::from_secs(30);
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<TrafficReport>> + 'a>>;
 
@@ -142,7 +140,8 @@ async fn install(installation: &Installation) -> Result<TrafficReport> {
     let begun = Instant::now();
     let at = installation.install("sesame-deployment.yaml").await?;
     let took = begun.elapsed();
-    ensure!(took <= FIRST_REQUEST, "it took {took:.1?} until requests were served, more than {FIRST_REQUEST:?}");
+    eprintln!("e2e: install: the first requests were served {took:.1?} after the manifests were applied");
+    ensure!(took <= LIMIT, "it took {took:.1?} until requests were served, more than {LIMIT:?}");
     for name in ["sesame", "envoy"] {
         installation.cluster.deployment_available(NAMESPACE, name).await?;
     }
@@ -220,7 +219,8 @@ async fn controller_rollout(installation: &Installation) -> Result<TrafficReport
 /// How many bytes of resources a controller has sent. The layer of runtime values is not among them: each stream that asks for it is
 /// told anew that there is none.
 async fn sent_by(pod: &Pod) -> Result<f64> {
-    Ok(metric_of(pod, SENT, "").await? - metric_of(pod, SENT, "\"rtds\"").await?)
+    // One page for all of it: what is sent between two would count as sent again.
+    metric_of(pod, SENT, |line| !line.contains("\"rtds\"")).await
 }
 
 /// Notes again and again how many bytes of resources these controllers have sent, as long as they answer. Never ends.

@@ -1,6 +1,6 @@
 //! What the engine itself costs: the first build, one edit, one endpoint change, and an edit that reaches everything.
 //!
-//! Computations do next to nothing here, so that time and memory are those of the books: five reads for each unit (its
+//! Computations do next to nothing here, so that time and memory are those of the books: five reads for each translation (its
 //! object, two services, a secret, the settings), one host, one page and one endpoint set for each. Our own harness: the
 //! first build and its memory are measured once per size, which is not what criterion is made for.
 //!
@@ -23,7 +23,7 @@ struct Object {
 }
 
 #[derive(PartialEq)]
-struct Unit {
+struct Translation {
     host: Arc<str>,
     service: Name,
     sum: u64,
@@ -51,36 +51,36 @@ impl Input for Slices {}
 table!(Settings, "settings", () => u64);
 impl Input for Settings {}
 
-table!(Units, "units", Name => Unit);
-impl Derived for Units {
-    fn compute(&self, key: &Name, reads: &mut Reads<'_>) -> Option<Unit> {
+table!(Translations, "translations", Name => Translation);
+impl Derived for Translations {
+    fn compute(&self, key: &Name, reads: &mut Reads<'_>) -> Option<Translation> {
         let object = reads.get::<Objects>(key)?;
         let mut sum = object.revision + **reads.get::<Settings>(&())?;
         for service in &object.services {
             sum += reads.get::<Services>(service).map_or(0, |port| **port);
         }
         sum += reads.get::<Secrets>(&object.secret).map_or(0, |secret| **secret);
-        Some(Unit { host: Arc::clone(&object.host), service: object.services[0].clone(), sum })
+        Some(Translation { host: Arc::clone(&object.host), service: object.services[0].clone(), sum })
     }
 }
 
 struct ByHost;
 impl Index for ByHost {
-    type Of = Units;
+    type Of = Translations;
     type Key = Arc<str>;
     const NAME: &'static str = "by host";
-    fn keys(_: &Name, unit: &Unit) -> impl IntoIterator<Item = Arc<str>> {
-        [Arc::clone(&unit.host)]
+    fn keys(_: &Name, translation: &Translation) -> impl IntoIterator<Item = Arc<str>> {
+        [Arc::clone(&translation.host)]
     }
 }
 
 struct ByService;
 impl Index for ByService {
-    type Of = Units;
+    type Of = Translations;
     type Key = Name;
     const NAME: &'static str = "by service";
-    fn keys(_: &Name, unit: &Unit) -> impl IntoIterator<Item = Name> {
-        [unit.service.clone()]
+    fn keys(_: &Name, translation: &Translation) -> impl IntoIterator<Item = Name> {
+        [translation.service.clone()]
     }
 }
 
@@ -97,7 +97,13 @@ impl Index for OfService {
 table!(Hosts, "hosts", Arc<str> => u64);
 impl Derived for Hosts {
     fn compute(&self, host: &Arc<str>, reads: &mut Reads<'_>) -> Option<u64> {
-        Some(reads.probe::<ByHost>(host).filter_map(|key| reads.get::<Units>(key)).map(|unit| unit.sum).sum())
+        Some(
+            reads
+                .probe::<ByHost>(host)
+                .filter_map(|key| reads.get::<Translations>(key))
+                .map(|translation| translation.sum)
+                .sum(),
+        )
     }
 }
 
@@ -123,7 +129,7 @@ fn engine() -> Engine {
     pipeline.input::<Slices>();
     pipeline.index::<OfService>();
     pipeline.input::<Settings>();
-    pipeline.derived(Units).each::<Objects>();
+    pipeline.derived(Translations).each::<Objects>();
     pipeline.derived(Hosts).per::<ByHost>();
     pipeline.derived(EndpointSets).per::<ByService>().lane().output();
     pipeline.derived(Pages).each::<Hosts>().output();
@@ -227,7 +233,7 @@ fn measure(count: usize) {
     let check = started.elapsed();
 
     let row = |bytes: f64, rows: usize| bytes / rows as f64;
-    println!("{count} units, {computed} derived rows");
+    println!("{count} translations, {computed} derived rows");
     println!(
         "  set inputs        {:8.1} ms   {:5.0} B/input row",
         load.as_secs_f64() * 1e3,

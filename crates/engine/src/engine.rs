@@ -20,7 +20,7 @@ use crate::changes::Changes;
 use crate::counters::{Batch, TableCounters};
 use crate::erased::{AnyTable, Later, Mode, Offloads, Step, TablePositions, around, store, store_mut};
 use crate::node::ROWS;
-use crate::offload::{Finished, Job, Lent, Offload, Replaced};
+use crate::offload::{Finished, Job, Offload, Replaced, SharedTables};
 use crate::oracle::{self, Divergence};
 use crate::panicked::PanickedRow;
 use crate::reads::{Read, Reader, Reads};
@@ -41,7 +41,7 @@ pub struct Engine {
     jobs: u64,
     /// The last job was for a row of the lane.
     is_lane_served: bool,
-    lent: Owner,
+    shared: Owner,
     backlog: Backlog,
 }
 
@@ -58,7 +58,7 @@ pub enum Offloading {
 }
 
 /// Ends the waiting of jobs with the engine.
-struct Owner(Arc<Lent>);
+struct Owner(Arc<SharedTables>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
@@ -78,8 +78,8 @@ pub enum Progress {
 
 impl Engine {
     pub(crate) fn new(tables: Vec<Box<dyn AnyTable>>, positions: TablePositions) -> Self {
-        let (batch, last_batch, outside_reads, lent) =
-            (Batch::default(), Batch::default(), AtomicU64::default(), Lent::new(positions.clone()));
+        let (batch, last_batch, outside_reads, shared) =
+            (Batch::default(), Batch::default(), AtomicU64::default(), SharedTables::new(positions.clone()));
         Self {
             tables,
             positions,
@@ -90,7 +90,7 @@ impl Engine {
             queued: 0,
             jobs: 0,
             is_lane_served: false,
-            lent: Owner(Arc::new(lent)),
+            shared: Owner(Arc::new(shared)),
             backlog: Backlog::default(),
         }
     }
@@ -230,7 +230,7 @@ impl Engine {
             tables.filter_map(|(at, table)| Some((table.is_lane() != is_lanes_turn, table.first_queued()?, at)));
         let (_, _, at) = queued.min()?;
         self.is_lane_served = self.tables[at].is_lane();
-        self.tables[at].next_job(&self.lent.0)
+        self.tables[at].next_job(&self.shared.0)
     }
 
     /// Takes what came of a job: its row is put in place, and its readers wait to be computed.
@@ -256,12 +256,12 @@ impl Engine {
 
     /// Lets jobs read the tables. Until they are [taken back](Self::take_back) the engine must not be used.
     pub fn lend(&mut self) {
-        self.lent.0.lend(std::mem::take(&mut self.tables));
+        self.shared.0.lend(std::mem::take(&mut self.tables));
     }
 
     /// Ends that. Waits for one read at most.
     pub fn take_back(&mut self) {
-        if let Some(tables) = self.lent.0.take_back() {
+        if let Some(tables) = self.shared.0.take_back() {
             self.tables = tables;
         }
     }

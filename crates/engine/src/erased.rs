@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use crate::backlog::Backlog;
 use crate::counters::TableCounters;
 use crate::node::Node;
-use crate::offload::{Job, Lent, Replaced};
+use crate::offload::{Job, Replaced, SharedTables};
 use crate::oracle::Divergence;
 use crate::panicked::PanickedRow;
 use crate::store::Store;
@@ -44,7 +44,7 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     /// The number of the row that has waited for a thread for longest.
     fn first_queued(&self) -> Option<u64>;
     /// The computation of that row.
-    fn next_job(&mut self, lent: &Arc<Lent>) -> Option<Job>;
+    fn next_job(&mut self, shared: &Arc<SharedTables>) -> Option<Job>;
     /// Puts the result of a job in place; gives back what was there before.
     fn finish(
         &mut self,

@@ -28,36 +28,36 @@
 //! }
 //! impl Input for Services {}
 //!
-//! // A derived table: a unit for each app, with its backend looked up. A missing service is recorded as a miss:
+//! // A derived table: a translation for each app, with its backend looked up. A missing service is recorded as a miss:
 //! // when it appears, this row is computed again.
-//! struct Units;
+//! struct Translations;
 //! #[derive(PartialEq)]
-//! struct Unit { hosts: Vec<&'static str>, backend: Option<String> }
-//! impl Table for Units {
+//! struct Translation { hosts: Vec<&'static str>, backend: Option<String> }
+//! impl Table for Translations {
 //!     type Key = &'static str;
-//!     type Value = Unit;
-//!     const NAME: &'static str = "units";
+//!     type Value = Translation;
+//!     const NAME: &'static str = "translations";
 //! }
-//! impl Derived for Units {
-//!     fn compute(&self, name: &Self::Key, reads: &mut Reads<'_>) -> Option<Unit> {
+//! impl Derived for Translations {
+//!     fn compute(&self, name: &Self::Key, reads: &mut Reads<'_>) -> Option<Translation> {
 //!         let app = reads.get::<Apps>(name)?;
 //!         let port = reads.get::<Services>(&app.service);
-//!         Some(Unit { hosts: app.hosts.clone(), backend: port.map(|port| format!("{}:{port}", app.service)) })
+//!         Some(Translation { hosts: app.hosts.clone(), backend: port.map(|port| format!("{}:{port}", app.service)) })
 //!     }
 //! }
 //!
-//! // Units contribute to hosts: an index from the host to the units that name it.
-//! struct UnitsByHost;
-//! impl Index for UnitsByHost {
-//!     type Of = Units;
+//! // Translations contribute to hosts: an index from the host to the translations that name it.
+//! struct TranslationsByHost;
+//! impl Index for TranslationsByHost {
+//!     type Of = Translations;
 //!     type Key = &'static str;
 //!     const NAME: &'static str = "by host";
-//!     fn keys(_: &&'static str, unit: &Unit) -> impl IntoIterator<Item = &'static str> {
-//!         unit.hosts.clone()
+//!     fn keys(_: &&'static str, translation: &Translation) -> impl IntoIterator<Item = &'static str> {
+//!         translation.hosts.clone()
 //!     }
 //! }
 //!
-//! // One row for each host that at least one unit names; the first unit wins.
+//! // One row for each host that at least one translation names; the first translation wins.
 //! struct Hosts;
 //! impl Table for Hosts {
 //!     type Key = &'static str;
@@ -66,17 +66,17 @@
 //! }
 //! impl Derived for Hosts {
 //!     fn compute(&self, host: &Self::Key, reads: &mut Reads<'_>) -> Option<String> {
-//!         let first = reads.probe::<UnitsByHost>(host).next()?;
-//!         let unit = reads.get::<Units>(first)?;
-//!         Some(unit.backend.clone().unwrap_or_else(|| "503".into()))
+//!         let first = reads.probe::<TranslationsByHost>(host).next()?;
+//!         let translation = reads.get::<Translations>(first)?;
+//!         Some(translation.backend.clone().unwrap_or_else(|| "503".into()))
 //!     }
 //! }
 //!
 //! let mut pipeline = Pipeline::new();
 //! pipeline.input::<Apps>();
 //! pipeline.input::<Services>();
-//! pipeline.derived(Units).each::<Apps>();
-//! pipeline.derived(Hosts).per::<UnitsByHost>().output();
+//! pipeline.derived(Translations).each::<Apps>();
+//! pipeline.derived(Hosts).per::<TranslationsByHost>().output();
 //! let mut engine = pipeline.build();
 //!
 //! engine.set::<Apps>(&"shop", App { hosts: vec!["a.example", "b.example"], service: "web" });

@@ -39,7 +39,7 @@ pub(crate) enum Offload {
 }
 
 /// The tables of an engine, while their owner lends them.
-pub(crate) struct Lent {
+pub(crate) struct SharedTables {
     tables: Mutex<Option<Vec<Box<dyn AnyTable>>>>,
     /// The owner waits for its tables.
     wanted: AtomicBool,
@@ -49,7 +49,7 @@ pub(crate) struct Lent {
     pub(crate) positions: TablePositions,
 }
 
-impl Lent {
+impl SharedTables {
     pub(crate) fn new(positions: TablePositions) -> Self {
         let (tables, wanted, closed, changed) = Default::default();
         Self { tables, wanted, closed, changed, positions }
@@ -91,14 +91,14 @@ impl Lent {
 }
 
 /// Computes a row from lent tables; what comes of it is for the table that it came from.
-pub(crate) type Work = dyn FnOnce(&Lent) -> Box<dyn Any + Send> + Send;
+pub(crate) type Work = dyn FnOnce(&SharedTables) -> Box<dyn Any + Send> + Send;
 
 /// The computation of a large row, to be run on any thread.
 pub struct Job {
     pub(crate) at: u16,
     pub(crate) slot: u32,
     pub(crate) table: &'static str,
-    pub(crate) lent: Arc<Lent>,
+    pub(crate) shared: Arc<SharedTables>,
     pub(crate) work: Box<Work>,
 }
 
@@ -110,7 +110,7 @@ impl Job {
 
     /// Computes the row. Waits whenever the owner of the engine does not lend its tables.
     pub fn run(self) -> Finished {
-        Finished { at: self.at, slot: self.slot, result: (self.work)(&self.lent) }
+        Finished { at: self.at, slot: self.slot, result: (self.work)(&self.shared) }
     }
 }
 
@@ -248,16 +248,16 @@ pub(crate) fn scan<T: Table>(table: &dyn AnyTable) -> impl Iterator<Item = &T::K
 
 /// Everything that a job has read so far. What is asked for again is not fetched again, so that a computation never sees
 /// two states of one row.
-pub(crate) struct Borrowed<'a> {
-    pub(crate) lent: &'a Lent,
+pub(crate) struct FetchedReads<'a> {
+    pub(crate) shared: &'a SharedTables,
     fetched: &'a Arena<Box<dyn Fetched>>,
     /// For each table and index, where each key is.
     known: HashMap<TypeId, Box<dyn Any>>,
 }
 
-impl<'a> Borrowed<'a> {
-    pub(crate) fn new(lent: &'a Lent, fetched: &'a Arena<Box<dyn Fetched>>) -> Self {
-        Self { lent, fetched, known: HashMap::new() }
+impl<'a> FetchedReads<'a> {
+    pub(crate) fn new(shared: &'a SharedTables, fetched: &'a Arena<Box<dyn Fetched>>) -> Self {
+        Self { shared, fetched, known: HashMap::new() }
     }
 
     pub(crate) fn row<T: Table>(&mut self, at: u16, key: &T::Key) -> &'a FetchedRow<T> {
@@ -306,7 +306,7 @@ impl<'a> Borrowed<'a> {
         let at = match known.get(key) {
             Some(&at) => at,
             None => {
-                let at = self.fetched.push(Box::new(self.lent.read(fetch)));
+                let at = self.fetched.push(Box::new(self.shared.read(fetch)));
                 known.insert(key.clone(), at);
                 at
             }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::erased::{AnyTable, TablePositions, Tables, store};
 use crate::node::{ABSENT, CONTENTS, HOLD, MEMBERS, Node, ROWS};
-use crate::offload::{Borrowed, scan};
+use crate::offload::{FetchedReads, scan};
 use crate::store::{Row, Store};
 use crate::table::{Index, PartIndex, Table};
 
@@ -34,7 +34,7 @@ enum Source<'a> {
     /// The tables before the reader's own.
     Tables(&'a Tables),
     /// Another thread, which lends the tables; those before this one may be read.
-    Lent(Borrowed<'a>, u16),
+    Fetched(FetchedReads<'a>, u16),
 }
 
 /// On whose behalf is read.
@@ -95,9 +95,9 @@ impl<'a> Reads<'a> {
     }
 
     /// Read access for a row of table number `at` on another thread.
-    pub(crate) fn lent(borrowed: Borrowed<'a>, at: u16, reader: Reader) -> Self {
-        let positions = &borrowed.lent.positions;
-        Self::from(Source::Lent(borrowed, at), positions, reader)
+    pub(crate) fn fetched(fetched: FetchedReads<'a>, at: u16, reader: Reader) -> Self {
+        let positions = &fetched.shared.positions;
+        Self::from(Source::Fetched(fetched, at), positions, reader)
     }
 
     fn from(source: Source<'a>, positions: &'a TablePositions, reader: Reader) -> Self {
@@ -117,7 +117,7 @@ impl<'a> Reads<'a> {
                 let tables = *tables;
                 self.row::<T>(tables, at, key, 0)?.1.value.as_ref()
             }
-            Source::Lent(borrowed, _) => borrowed.row::<T>(at, key).value.as_ref(),
+            Source::Fetched(fetched, _) => fetched.row::<T>(at, key).value.as_ref(),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Reads<'a> {
                 let (slot, _) = self.row::<T>(tables, at, key, HOLD)?;
                 store::<T>(&*tables[usize::from(at)]).panicked.get(&slot)?.message()
             }
-            Source::Lent(borrowed, _) => borrowed.panicked_row::<T>(at, key).held.as_deref(),
+            Source::Fetched(fetched, _) => fetched.panicked_row::<T>(at, key).held.as_deref(),
         }
     }
 
@@ -175,7 +175,9 @@ impl<'a> Reads<'a> {
         let (table, part) = self.open::<I::Of, I>();
         let tables = match &mut self.source {
             Source::Tables(tables) => *tables,
-            Source::Lent(borrowed, _) => return Members::Fetched(borrowed.probe::<I>(table, part, key).members.iter()),
+            Source::Fetched(fetched, _) => {
+                return Members::Fetched(fetched.probe::<I>(table, part, key).members.iter());
+            }
         };
         let (store, members) = self.members::<I>(tables, (table, part), key, 0);
         Members::Stored(members.iter().map(|&slot| store.rows.key(slot)))
@@ -187,8 +189,8 @@ impl<'a> Reads<'a> {
         let (table, part) = self.open::<I::Of, I>();
         let tables = match &mut self.source {
             Source::Tables(tables) => *tables,
-            Source::Lent(borrowed, _) => {
-                let members = &borrowed.parts::<I>(table, part, key).members;
+            Source::Fetched(fetched, _) => {
+                let members = &fetched.parts::<I>(table, part, key).members;
                 return members.iter().map(|(member, value)| (member, I::part(key, value))).collect();
             }
         };
@@ -224,7 +226,7 @@ impl<'a> Reads<'a> {
         let (table, _) = self.open::<T, T>();
         let tables = match &mut self.source {
             Source::Tables(tables) => *tables,
-            Source::Lent(borrowed, _) => return borrowed.scan::<T>(table).members.iter().collect(),
+            Source::Fetched(fetched, _) => return fetched.scan::<T>(table).members.iter().collect(),
         };
         self.record.push(Node { table, part: MEMBERS, slot: 0 });
         self.list(|| Read { table: T::NAME, index: None, key: None });
@@ -253,7 +255,7 @@ impl<'a> Reads<'a> {
                         (found.is_some(), !self.reader.lane || found.is_some_and(is_open))
                     }
                     // What the lane may read is checked where the owner of the tables computes, as in the first build.
-                    Source::Lent(_, own) => (at < *own, true),
+                    Source::Fetched(_, own) => (at < *own, true),
                 };
                 match (is_before, is_open) {
                     (false, _) => format!("{reader} reads {table}, which is not declared before it"),

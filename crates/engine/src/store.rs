@@ -22,7 +22,7 @@ use crate::counters::TableCounters;
 use crate::erased::{AnyTable, Claimer, Later, Mode, Step, TablePositions, Tables};
 use crate::index::{Difference, Entries, IndexOn};
 use crate::node::{MEMBERS, Node, ROWS, Readers};
-use crate::offload::{Job, Lent, Offload, Replaced};
+use crate::offload::{Job, Offload, Replaced, SharedTables};
 use crate::oracle::Divergence;
 use crate::panicked::{Cause, PanickedRow, StaleRow};
 use crate::slots::Slots;
@@ -370,8 +370,8 @@ impl<T: Table> AnyTable for Store<T> {
         self.queued.front().map(|(number, _)| *number)
     }
 
-    fn next_job(&mut self, lent: &Arc<Lent>) -> Option<Job> {
-        self.job(lent)
+    fn next_job(&mut self, shared: &Arc<SharedTables>) -> Option<Job> {
+        self.job(shared)
     }
 
     fn finish(

@@ -42,6 +42,12 @@ macro_rules! open_enum {
                 <&str>::deserialize(deserializer).map($name::from)
             }
         }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
     };
 }
 pub(crate) use open_enum;

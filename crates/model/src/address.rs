@@ -6,14 +6,16 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Names that lead to the machine itself or to a metadata service.
-const LOCAL_NAMES: [&str; 8] = [
+const LOCAL_NAMES: [&str; 10] = [
     "localhost",
     "localhost.localdomain",
     "local",
     "ip6-localhost",
     "ip6-loopback",
     "metadata",
+    "metadata.goog",
     "metadata.google.internal",
+    "instance-data",
     "instance-data.ec2.internal",
 ];
 
@@ -21,12 +23,17 @@ const LOCAL_NAMES: [&str; 8] = [
 const METADATA: [Ipv4Addr; 3] =
     [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
 
-/// The same under IPv6: those of Amazon and Google.
-const METADATA_V6: [Ipv6Addr; 2] =
-    [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
+/// The same under IPv6: that of Google.
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254);
+
+/// The prefix of all services of Amazon for its machines: metadata, DNS, time and credentials of pods.
+const AMAZON: [u16; 2] = [0xfd00, 0xec2];
 
 /// The prefix of addresses that are translated to the IPv4 address in their last four bytes (RFC 6052).
 const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+
+/// The prefix below which networks have translations of their own (RFC 8215): where the IPv4 address stands is up to each (RFC 6052).
+const TRANSLATED_LOCALLY: [u16; 3] = [0x64, 0xff9b, 1];
 
 /// Whether an address may be connected to.
 pub fn is_reachable(address: IpAddr) -> bool {
@@ -37,16 +44,29 @@ pub fn is_reachable(address: IpAddr) -> bool {
         }
         IpAddr::V6(v6) => {
             let is_local = v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local();
-            let is_refused = is_local || v6.is_multicast() || METADATA_V6.contains(&v6);
-            !is_refused && embedded(v6).is_none_or(|v4| is_reachable(v4.into()))
+            let is_metadata = v6 == METADATA_V6 || v6.segments().starts_with(&AMAZON);
+            let is_refused = is_local || v6.is_multicast() || is_metadata;
+            !is_refused && embedded(v6).is_none_or(|v4| is_reachable(v4.into())) && is_translated_to_reachable(v6)
         }
     }
+}
+
+/// Whether an address that the network translates in a way of its own leads to none that is refused, wherever its IPv4 address stands.
+fn is_translated_to_reachable(address: Ipv6Addr) -> bool {
+    if !address.segments().starts_with(&TRANSLATED_LOCALLY) {
+        return true;
+    }
+    let [.., b6, b7, _, b9, b10, b11, b12, b13, b14, b15] = address.octets();
+    let places = [[b6, b7, b9, b10], [b7, b9, b10, b11], [b9, b10, b11, b12], [b12, b13, b14, b15]];
+    // No translated address begins with zero: that is a place where this one has none.
+    let mut found = places.into_iter().filter(|[first, ..]| *first != 0).map(Ipv4Addr::from).peekable();
+    found.peek().is_some() && found.all(|v4| is_reachable(v4.into()))
 }
 
 /// The IPv4 address that one of IPv6 leads to.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [.., a, b, c, d] = address.octets();
-    let is_translated = address.segments()[..6] == TRANSLATED;
+    let is_translated = address.segments().starts_with(&TRANSLATED);
     if is_translated { Some(Ipv4Addr::new(a, b, c, d)) } else { address.to_ipv4() }
 }
 
@@ -86,7 +106,11 @@ mod tests {
             "::1",
             "fe80::1",
             "ff02::1",
+            "fd00:ec2::23",
+            "fd00:ec2::123",
+            "fd00:ec2::253",
             "fd00:ec2::254",
+            "fd00:ec2:ffff::1",
             "fd20:ce::254",
             // Of IPv4, as it is mapped, compatible and translated.
             "::ffff:127.0.0.1",
@@ -101,6 +125,12 @@ mod tests {
             "64:ff9b::169.254.169.254",
             "64:ff9b::192.0.0.192",
             "64:ff9b::255.255.255.255",
+            "64:ff9b:1::",
+            "64:ff9b:1::127.0.0.1",
+            "64:ff9b:1:1:2:3:169.254.169.254",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "64:ff9b:1:a9:fe:a9fe::",
+            "64:ff9b:1::a9:fea9:fe00:0",
         ] {
             assert!(!is_reachable(refused.parse().expect("an address")), "{refused}");
         }
@@ -115,11 +145,17 @@ mod tests {
             "192.0.2.1",
             "192.168.0.1",
             "fd00::1",
+            "fd00:ec3::1",
+            "fd20:ce::253",
             "2001:db8::1",
             "::ffff:10.0.0.1",
             "::10.0.0.1",
             "64:ff9b::10.0.0.1",
             "64:ff9b:0:0:1::127.0.0.1",
+            "64:ff9b:1::10.0.0.1",
+            "64:ff9b:1:a00:0:100::",
+            "64:ff9b:1::a:0:100:0",
+            "64:ff9b:2::127.0.0.1",
         ] {
             assert!(is_reachable(allowed.parse().expect("an address")), "{allowed}");
         }
@@ -127,15 +163,32 @@ mod tests {
 
     #[test]
     fn names_that_lead_to_the_machine_or_read_as_addresses_are_known() {
-        for local in
-            ["localhost", "a.localhost", "ip6-loopback", "metadata.google.internal", "instance-data.ec2.internal"]
-        {
-            assert!(is_local_name(local), "{local}");
+        let local = [
+            "localhost",
+            "a.localhost",
+            "ip6-loopback",
+            "metadata",
+            "metadata.goog",
+            "metadata.google.internal",
+            "instance-data",
+            "instance-data.ec2.internal",
+        ];
+        for name in local {
+            assert!(is_local_name(name), "{name}");
         }
         for number in ["127.1", "2130706433", "0x7f.1", "0x7f000001", "a.0x7f"] {
             assert!(is_number(number), "{number}");
         }
-        for name in ["example.com", "localhost.example.com", "metadata.example.com", "0xyz", "a1"] {
+        let others = [
+            "example.com",
+            "localhost.example.com",
+            "metadata.example.com",
+            "a.metadata.goog",
+            "instance-data.example.com",
+            "0xyz",
+            "a1",
+        ];
+        for name in others {
             assert!(!is_local_name(name) && !is_number(name), "{name}");
         }
     }

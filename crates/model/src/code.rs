@@ -19,7 +19,7 @@
 use std::fmt;
 
 /// The numbers of codes that are no longer used.
-pub const RESERVED: &[u16] = &[1025, 8002];
+pub const RESERVED: &[u16] = &[1023, 1025, 8002];
 
 /// How serious a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,12 +97,12 @@ codes! {
     1022 ConfigValue Error "the configuration file contains an invalid value" "use one of the values allowed by the message; docs/configuration.md lists the values of every key";
     1024 SettingNoEffect Warning "the flag or configuration key has no effect" "remove it";
     1026 NamespaceNotWatched Warning "a referenced namespace is not watched" "add the namespace to --watch-namespaces";
-    1027 ConfigRefused Error "the changed configuration is rejected as a whole; the previous one stays in effect" "correct what the preceding lines report; a valid configuration takes effect at once";
+    1027 ConfigRejected Error "the changed configuration is rejected as a whole; the previous one stays in effect" "correct what the preceding lines report; a valid configuration takes effect at once";
     1028 ConfigAtStart Warning "the setting cannot be changed while Sesame runs" "restart Sesame for it to take effect";
     1029 StateDiverged Error "an incremental table differs from a full rebuild" "report it with the names in the message; a restart rebuilds everything while proxies keep serving";
     1030 ConfigMissing Error "there is no such ContourConfiguration" "create it in the namespace of Sesame, or correct --sesame-config-name";
     1034 ApiServerError Error "the API server answers with an error" "the request is retried, and what was read before stays in effect; if the error persists, check the API server and its log, and for status 429 its flow control (API Priority and Fairness)";
-    1036 DiskCacheRefused Warning "the disk cache is not used" "starting proxies wait until the API server has been read; the cache is rewritten after the first build. To read a cache that was sealed with a previous key, keep that key in the key file";
+    1036 DiskCacheIgnored Warning "the disk cache is not used" "starting proxies wait until the API server has been read; the cache is rewritten after the first build. To read a cache that was sealed with a previous key, keep that key in the key file";
     1037 DiskCacheOff Warning "the disk cache is off" "free space in its directory, or mount a key; the write is retried every five minutes. Proxies are served as before";
     1038 StatusContested Warning "another controller keeps changing a status that Sesame writes" "check that Sesame is installed once, or that each installation has an ingress class of its own; the status is written again after an hour";
     1044 XdsCertificateExpires Warning "a certificate of xDS connections expires within 30 days" "renew it: the log of the leader says what a rotation is waiting for; without --xds-certificates-dir run `sesame certgen --overwrite`, or check its issuer";
@@ -132,10 +132,10 @@ codes! {
     3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
     3003 ServicePortNotTcp Error "the protocol of the Service port cannot be used for this route" "use a TCP port";
     3004 ExternalNameOff Error "Services of type ExternalName are disabled" "set enableExternalNameService if you trust everyone who can write Services";
-    3005 ExternalNameRefused Error "the external name resolves to a loopback, link-local or metadata address, or to nothing" "use a host that is reachable over the network";
+    3005 ExternalNameNotAllowed Error "the external name resolves to a loopback, link-local or metadata address, or to nothing" "use a host that is reachable over the network";
     3006 EndpointsNotValid Error "an endpoint is not a valid address and port" "write host:port, separated by commas";
     3007 NoEndpoints Warning "the Service has no ready endpoints" "check that its pods are running and pass their readiness probes";
-    3011 EndpointRefused Warning "an endpoint of an EndpointSlice is not used" "use addresses of pods or of other machines, in a slice of addressType IPv4 or IPv6; the other endpoints are used";
+    3011 EndpointIgnored Warning "an endpoint of an EndpointSlice is not used" "use addresses of pods or of other machines, in a slice of addressType IPv4 or IPv6; the other endpoints are used";
     3101 SecretNotFound Error "the Secret does not exist" "create it, or correct the name";
     3102 SecretType Error "the type of the Secret cannot hold a certificate" "use type kubernetes.io/tls or Opaque with tls.crt and tls.key";
     3103 SecretKeyMissing Error "a key is missing in the Secret" "add the named key";

@@ -21,24 +21,39 @@ pub enum Timeout {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeoutError {
     /// Not a number with a unit.
-    #[error("`{0}` is not a duration; write for example `1m30s`, `250ms` or `infinity`")]
+    #[error("`{0}` is not a duration; write for example `1m30s` or `250ms`")]
     NotADuration(Box<str>),
+    /// The same where there may be no timeout at all.
+    #[error("`{0}` is not a duration; write for example `1m30s`, `250ms` or `infinity`")]
+    NotATimeout(Box<str>),
     /// Negative.
     #[error("`{0}` is negative")]
     Negative(Box<str>),
     /// Beyond a year.
-    #[error("`{0}` is longer than a year; write `infinity`")]
+    #[error("`{0}` is longer than a year")]
     TooLong(Box<str>),
+    /// The same where there may be no timeout at all.
+    #[error("`{0}` is longer than a year; write `infinity`")]
+    TooLongTimeout(Box<str>),
 }
 
 impl TimeoutError {
     /// What is used, and what is said about it, where a duration that is too long is no error; any other error stays one.
     pub fn shortened(self) -> Result<(Duration, String), Self> {
         match self {
-            TimeoutError::TooLong(text) => {
+            TimeoutError::TooLong(text) | TimeoutError::TooLongTimeout(text) => {
                 Ok((LONGEST, format!("`{text}` is longer than a year; a year is used instead")))
             }
-            TimeoutError::NotADuration(_) | TimeoutError::Negative(_) => Err(self),
+            TimeoutError::NotADuration(_) | TimeoutError::NotATimeout(_) | TimeoutError::Negative(_) => Err(self),
+        }
+    }
+
+    /// The same error where there may be no timeout at all.
+    fn of_timeout(self) -> Self {
+        match self {
+            TimeoutError::NotADuration(text) => TimeoutError::NotATimeout(text),
+            TimeoutError::TooLong(text) => TimeoutError::TooLongTimeout(text),
+            TimeoutError::NotATimeout(_) | TimeoutError::TooLongTimeout(_) | TimeoutError::Negative(_) => self,
         }
     }
 }
@@ -49,7 +64,7 @@ impl Timeout {
         match text {
             "" => Ok(Timeout::Default),
             "infinity" | "infinite" => Ok(Timeout::Infinite),
-            _ => match parse_duration(text)? {
+            _ => match parse_duration(text).map_err(TimeoutError::of_timeout)? {
                 Duration::ZERO => Ok(Timeout::Default),
                 span => Ok(Timeout::After(span)),
             },
@@ -122,6 +137,25 @@ mod tests {
         for wrong in ["soon", "-9999h"] {
             assert!(shortened(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn infinity_is_recommended_where_there_may_be_no_timeout() {
+        for (text, of_duration, of_timeout) in [
+            (
+                "soon",
+                "`soon` is not a duration; write for example `1m30s` or `250ms`",
+                "`soon` is not a duration; write for example `1m30s`, `250ms` or `infinity`",
+            ),
+            ("9999h", "`9999h` is longer than a year", "`9999h` is longer than a year; write `infinity`"),
+            ("-1s", "`-1s` is negative", "`-1s` is negative"),
+        ] {
+            assert_eq!(parse_duration(text).map_err(|error| error.to_string()), Err(of_duration.to_owned()));
+            let error = Timeout::parse(text).expect_err("an error");
+            assert_eq!(error.to_string(), of_timeout);
+            assert_eq!(error.clone().shortened().ok(), parse_duration(text).expect_err("an error").shortened().ok());
+        }
+        assert!(parse_duration("infinity").is_err());
     }
 
     #[test]

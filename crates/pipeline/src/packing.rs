@@ -92,9 +92,9 @@ impl Index for RestOfPlaintextPorts {
 }
 
 /// The same for TLS ports.
-pub struct RestOfTlsPorts;
+pub struct CatchAllOfTlsPorts;
 
-impl Index for RestOfTlsPorts {
+impl Index for CatchAllOfTlsPorts {
     type Of = ChainPorts;
     type Key = ScopeKey;
     const NAME: &'static str = "by scope";
@@ -353,7 +353,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
         .derived(ScopeResources(packing, settings.spoil.clone()))
         .per::<HostsByScope>()
         .per::<RestOfPlaintextPorts>()
-        .per::<RestOfTlsPorts>()
+        .per::<CatchAllOfTlsPorts>()
         .output();
     pipeline.index::<WithheldRows<EncodedHosts>>();
     pipeline.index::<WithheldRows<RouteResources>>();

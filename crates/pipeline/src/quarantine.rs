@@ -70,7 +70,7 @@ impl Quarantine {
     /// Takes the outcome of a resource.
     pub fn on_outcome(&mut self, engine: &mut Engine, fleet: &FleetId, outcome: &ResourceOutcome) {
         let resource = (fleet.clone(), outcome.kind, outcome.name.clone());
-        let Outcome::Refused { text, held } = &outcome.outcome else {
+        let Outcome::Rejected { text, held } = &outcome.outcome else {
             self.release(engine, &resource);
             return;
         };
@@ -184,7 +184,7 @@ impl Quarantine {
     }
 
     /// What this replica withholds in each fleet of which that has changed since the last time.
-    pub fn news(&mut self) -> Vec<(FleetId, Vec<Quarantined>)> {
+    pub fn take_changes(&mut self) -> Vec<(FleetId, Vec<Quarantined>)> {
         let changed = std::mem::take(&mut self.changed).into_iter();
         let withheld = |fleet: &FleetId| {
             let here = self.own.iter().filter(|(target, _)| target.fleet == *fleet);

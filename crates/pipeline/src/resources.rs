@@ -8,7 +8,7 @@ mod clusters;
 mod secrets;
 mod streams;
 
-pub use changes::{Early, FleetChanges, all_changes, lane_changes};
+pub use changes::{FleetChanges, LaneChanges, all_changes, lane_changes};
 pub use clusters::{CaResources, ClusterResources, ClustersByCa, EndpointResources, WithoutEndpoints};
 pub use secrets::{HostSecretResources, SecretResources};
 pub use streams::{StreamResources, TcpResources, UdpClusterResources, UdpEndpointResources, tcp_name};

@@ -13,7 +13,7 @@ use crate::{
     objects, packing, partition, ports,
     quarantine::{self, Quarantine},
     redirects,
-    resources::{self, Early, FleetChanges},
+    resources::{self, FleetChanges, LaneChanges},
     secret_refs::{self, FetchResult, FetchResults, SecretRefs},
     services,
     settings::{self, FleetSettings, Fleets, Settings},
@@ -127,7 +127,7 @@ pub struct SecretRefChanges {
 pub struct Pipeline {
     engine: Engine,
     quarantine: Quarantine,
-    early: Early,
+    early: LaneChanges,
     unsigned: BTreeSet<Host>,
     clock: Clock,
 }
@@ -420,7 +420,7 @@ impl Pipeline {
         if self.quarantine.tidy(&mut self.engine) {
             while self.engine.run(SLICE) == Progress::More {}
         }
-        for (fleet, withheld) in self.quarantine.news() {
+        for (fleet, withheld) in self.quarantine.take_changes() {
             match fleet {
                 FleetId::Shared => output.withheld = Some(withheld),
                 FleetId::Named(_) => output.fleets.entry(fleet).or_default().withheld = Some(withheld),

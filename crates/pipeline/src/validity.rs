@@ -23,7 +23,7 @@ use std::{
 
 /// Something that is valid for a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Dated {
+pub enum Expiring {
     /// The certificate in a Secret.
     Certificate(ObjectRef),
     /// The CRLs in a Secret.
@@ -32,37 +32,37 @@ pub enum Dated {
     ClientCa(ObjectRef),
 }
 
-impl Dated {
+impl Expiring {
     /// What the connections of a TLS host depend on.
     pub fn of(mode: &TlsMode) -> impl Iterator<Item = Self> {
         let termination = mode.termination();
         let certificate = termination.and_then(|termination| termination.certificate.secret());
-        let certificate = certificate.cloned().map(Dated::Certificate).into_iter();
+        let certificate = certificate.cloned().map(Expiring::Certificate).into_iter();
         certificate.chain(termination.and_then(Self::crls)).chain(termination.into_iter().flat_map(Self::client_cas))
     }
 
     fn client_cas(termination: &Termination) -> impl Iterator<Item = Self> {
         let bundle = termination.clients.as_ref().and_then(|clients| clients.trust.ca());
-        bundle.into_iter().flat_map(|bundle| bundle.objects()).cloned().map(Dated::ClientCa)
+        bundle.into_iter().flat_map(|bundle| bundle.objects()).cloned().map(Expiring::ClientCa)
     }
 
     fn crls(termination: &Termination) -> Option<Self> {
-        Some(Dated::Crls(termination.clients.as_ref()?.trust.crl()?.crls.clone()))
+        Some(Expiring::Crls(termination.clients.as_ref()?.trust.crl()?.crls.clone()))
     }
 }
 
 /// TLS hosts by what their connections depend on.
-pub struct HostsByDated;
+pub struct HostsByExpiring;
 
-impl Index for HostsByDated {
+impl Index for HostsByExpiring {
     type Of = TlsHosts;
-    type Key = Dated;
+    type Key = Expiring;
     const NAME: &'static str = "by certificate and CRLs";
 
-    fn keys(_: &HostKey, host: &Assembled) -> impl IntoIterator<Item = Dated> {
+    fn keys(_: &HostKey, host: &Assembled) -> impl IntoIterator<Item = Expiring> {
         // On demand, the chain does not say which certificate the host shows.
         let own = host.certificate.iter().filter_map(|certificate| certificate.secret());
-        own.cloned().map(Dated::Certificate).chain(Dated::of(&host.mode)).collect::<BTreeSet<_>>()
+        own.cloned().map(Expiring::Certificate).chain(Expiring::of(&host.mode)).collect::<BTreeSet<_>>()
     }
 }
 
@@ -71,17 +71,19 @@ impl Index for HostsByDated {
 pub struct ValidityPeriods;
 
 impl Table for ValidityPeriods {
-    type Key = Dated;
+    type Key = Expiring;
     type Value = Vec<Validity>;
     const NAME: &'static str = "validity of certificates";
 }
 
 impl Derived for ValidityPeriods {
-    fn compute(&self, dated: &Dated, reads: &mut Reads<'_>) -> Option<Vec<Validity>> {
-        Some(match dated {
-            Dated::Certificate(secret) => vec![reads.get::<Certificates>(secret)?.as_ref().as_ref().ok()?.validity],
-            Dated::ClientCa(object) => resolve::ca::validity(reads.get::<CaBundles>(object)?.as_ref().as_ref().ok()?),
-            Dated::Crls(secret) => vec![reads.get::<Crls>(secret)?.as_ref().as_ref().ok()?.validity],
+    fn compute(&self, expiring: &Expiring, reads: &mut Reads<'_>) -> Option<Vec<Validity>> {
+        Some(match expiring {
+            Expiring::Certificate(secret) => vec![reads.get::<Certificates>(secret)?.as_ref().as_ref().ok()?.validity],
+            Expiring::ClientCa(object) => {
+                resolve::ca::validity(reads.get::<CaBundles>(object)?.as_ref().as_ref().ok()?)
+            }
+            Expiring::Crls(secret) => vec![reads.get::<Crls>(secret)?.as_ref().as_ref().ok()?.validity],
         })
     }
 }
@@ -102,7 +104,7 @@ fn next_change(periods: &[Validity], now: i64) -> Option<i64> {
 pub struct OutOfDateSecrets;
 
 impl Table for OutOfDateSecrets {
-    type Key = Dated;
+    type Key = Expiring;
     type Value = Vec<OutOfDate>;
     const NAME: &'static str = "certificates out of date";
 }
@@ -113,8 +115,8 @@ impl Input for OutOfDateSecrets {}
 #[derive(Default)]
 pub(crate) struct Clock {
     now: Option<i64>,
-    periods: HashMap<Dated, Arc<Vec<Validity>>>,
-    due: BTreeSet<(i64, Dated)>,
+    periods: HashMap<Expiring, Arc<Vec<Validity>>>,
+    due: BTreeSet<(i64, Expiring)>,
     /// When each certificate ends.
     ends: BTreeSet<(i64, ObjectRef)>,
 }
@@ -124,13 +126,13 @@ impl Clock {
     /// round.
     pub fn set(&mut self, engine: &mut Engine, now: i64) -> bool {
         let changes = engine.changes::<ValidityPeriods>();
-        let mut touched: BTreeSet<Dated> = changes.gone.into_iter().collect();
+        let mut touched: BTreeSet<Expiring> = changes.gone.into_iter().collect();
         for id in &touched {
             self.forget(id);
         }
         for (id, periods) in changes.set {
             self.forget(&id);
-            if let Dated::Certificate(secret) = &id {
+            if let Expiring::Certificate(secret) = &id {
                 self.ends.extend(periods.iter().map(|period| (period.not_after, secret.clone())));
             }
             self.periods.insert(id.clone(), periods);
@@ -169,16 +171,16 @@ impl Clock {
         self.due.first().map(|(at, _)| *at)
     }
 
-    fn forget(&mut self, id: &Dated) {
+    fn forget(&mut self, id: &Expiring) {
         self.forget_due(id, self.now.unwrap_or(i64::MIN));
-        if let (Some(periods), Dated::Certificate(secret)) = (self.periods.remove(id), id) {
+        if let (Some(periods), Expiring::Certificate(secret)) = (self.periods.remove(id), id) {
             for period in periods.iter() {
                 self.ends.remove(&(period.not_after, secret.clone()));
             }
         }
     }
 
-    fn forget_due(&mut self, id: &Dated, before: i64) {
+    fn forget_due(&mut self, id: &Expiring, before: i64) {
         if let Some(at) = self.periods.get(id).and_then(|periods| next_change(periods, before)) {
             self.due.remove(&(at, id.clone()));
         }
@@ -192,5 +194,5 @@ pub fn declare_input(pipeline: &mut engine::Pipeline) {
 
 /// Declares the table that asks hosts.
 pub fn declare(pipeline: &mut engine::Pipeline) {
-    pipeline.derived(ValidityPeriods).per::<HostsByDated>().output();
+    pipeline.derived(ValidityPeriods).per::<HostsByExpiring>().output();
 }

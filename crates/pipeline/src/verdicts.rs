@@ -13,7 +13,7 @@ use crate::{
     shared_routes::{self, SelectedRoutes},
     slots::jwt::JwtOverflows,
     translations::{ObjectPart, Translations, TranslationsBySubject},
-    validity::{Dated, OutOfDateSecrets},
+    validity::{Expiring, OutOfDateSecrets},
 };
 use engine::{Derived, Index, Reads, Table};
 use kinds::{EndpointSlice, kind};
@@ -119,37 +119,37 @@ fn pending(reads: &mut Reads<'_>) -> Option<Vec<Verdict>> {
 fn out_of_date(tls: &[TlsPiece], reads: &mut Reads<'_>, all: &mut VerdictList) {
     let mut looked_at = BTreeSet::new();
     for piece in tls {
-        for dated in Dated::of(&piece.mode) {
-            if !looked_at.insert(dated.clone()) {
+        for expiring in Expiring::of(&piece.mode) {
+            if !looked_at.insert(expiring.clone()) {
                 continue;
             }
-            let Some(states) = reads.get::<OutOfDateSecrets>(&dated) else { continue };
+            let Some(states) = reads.get::<OutOfDateSecrets>(&expiring) else { continue };
             for state in states.iter() {
-                let (code, why) = message(&dated, state);
+                let (code, why) = message(&expiring, state);
                 all.push(Verdict::new(code, piece.origin.clone(), why));
             }
         }
     }
 }
 
-fn message(dated: &Dated, state: &OutOfDate) -> (Code, String) {
-    match (dated, state) {
-        (Dated::Certificate(secret), state) => {
+fn message(expiring: &Expiring, state: &OutOfDate) -> (Code, String) {
+    match (expiring, state) {
+        (Expiring::Certificate(secret), state) => {
             (Code::CertificateExpired, format!("the certificate in {secret} {state}"))
         }
-        (Dated::Crls(secret), state @ OutOfDate::Soon(_)) => {
+        (Expiring::Crls(secret), state @ OutOfDate::Soon(_)) => {
             let why = format!("a CRL in {secret} {state}; client certificates of its CA are rejected then");
             (Code::CrlExpiresSoon, why)
         }
-        (Dated::ClientCa(object), state @ OutOfDate::Soon(_)) => {
+        (Expiring::ClientCa(object), state @ OutOfDate::Soon(_)) => {
             let why = format!("a CA in {object} {state}; client certificates that it signed are rejected then");
             (Code::ClientCaExpiresSoon, why)
         }
-        (Dated::ClientCa(object), state) => {
+        (Expiring::ClientCa(object), state) => {
             let why = format!("a CA in {object} {state}; client certificates that it signed are rejected");
             (Code::ClientCaExpired, why)
         }
-        (Dated::Crls(secret), state) => {
+        (Expiring::Crls(secret), state) => {
             (Code::CrlExpired, format!("a CRL in {secret} {state}; client certificates of its CA are rejected"))
         }
     }
@@ -218,7 +218,7 @@ fn withheld(object: &ObjectRef, reads: &mut Reads<'_>, all: &mut VerdictList) {
 fn refused_endpoints(object: &ObjectRef, reads: &mut Reads<'_>) -> Option<Verdict> {
     let local = reads.get::<ForResolve>(&())?.local_endpoints;
     let (field, why) = resolve::endpoints::refused(reads.get::<EndpointSlices>(object)?, local)?;
-    Some(Verdict::new(Code::EndpointRefused, object.at(field), why))
+    Some(Verdict::new(Code::EndpointIgnored, object.at(field), why))
 }
 
 /// EndpointSlices of Services that have endpoints with addresses that may not be used, whatever the settings say.

@@ -22,7 +22,7 @@ const TOLD: usize = 600;
 pub struct FleetTarget {
     /// The fleet.
     pub fleet: FleetId,
-    /// What.
+    /// What is withheld in it.
     pub target: QuarantineTarget,
 }
 

@@ -8,6 +8,8 @@ mod emissary;
 mod gateway;
 #[path = "counts/jwt.rs"]
 mod jwt;
+#[path = "counts/references.rs"]
+mod references;
 
 use model::Timeout;
 use pipeline::{Pipeline, Settings, settings::Packing};
@@ -127,7 +129,7 @@ fn an_endpoint_wakes_only_endpoints(bed: &mut Bed) {
 /// The outcome that all proxies rejected a resource; `held` is what they have of it.
 fn rejected(resource: &xds::Resource, held: Option<Arc<xds::Entry>>) -> ResourceOutcome {
     let version = xds::content_version(&resource.body);
-    let outcome = Outcome::Refused { text: "no".into(), held };
+    let outcome = Outcome::Rejected { text: "no".into(), held };
     ResourceOutcome { kind: resource.kind, name: resource.name.clone(), version, content: version, outcome }
 }
 

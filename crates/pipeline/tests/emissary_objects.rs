@@ -30,7 +30,7 @@ fn decoded(kind: Kind, json: &Value) -> Object {
     kinds::decode_json(kind, json.to_string().as_bytes()).unwrap().object
 }
 
-/// an object with the annotation, created so many days after others.
+/// An object with the annotation, created so many days after others.
 fn annotated(kind: Kind, name: &str, day: u32, annotation: &str) -> Object {
     let metadata = json!({
         "name": name, "namespace": "shop", "labels": { "team": "a" }, "creationTimestamp": format!("2026-01-{:02}T00:00:00Z", day + 1),
@@ -480,7 +480,7 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
     let output = pipeline.settle();
     assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_none());
     assert!(
-        reported(&output)["AuthService shop/mine"][0].starts_with("SES9003 the operator's"),
+        reported(&output)["AuthService shop/mine"][0].starts_with("SES9003 the operator has configured globalExtAuth"),
         "{:?}",
         reported(&output)
     );
@@ -488,6 +488,50 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
     pipeline.set_settings(&settings);
     pipeline.settle();
     assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_some(), "the operator's own does");
+    pipeline.self_check().unwrap();
+
+    // Also where the operator's server is asked only about routes that say so.
+    settings.resolve.namespace = "elsewhere".into();
+    settings.authorization.as_mut().unwrap().settings.disabled = true;
+    pipeline.set_settings(&settings);
+    let output = pipeline.settle();
+    assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_none(), "it authorizes nobody's Mappings");
+    let told = reported(&output);
+    assert!(told["AuthService shop/mine"][0].starts_with("SES9003 the operator has configured"), "{told:?}");
+    pipeline.self_check().unwrap();
+
+    // Nor does a tenant's AuthService, which is not asked, open what a Module closes.
+    let module = |namespace: &str, day: u32| {
+        let created = format!("2026-01-{day:02}T00:00:00Z");
+        let metadata = json!({ "name": "authentication", "namespace": namespace, "creationTimestamp": created });
+        decoded(kind::MODULE, &json!({ "metadata": metadata, "spec": { "config": { "auth_service": "open" } } }))
+    };
+    put(&mut pipeline, &module("elsewhere", 9));
+    let output = pipeline.settle();
+    let closing = |pipeline: &Pipeline| {
+        let service = pipeline.engine().get::<EmissaryAuthService>(&())?;
+        (!service.is_usable).then(|| service.object.to_string())
+    };
+    assert_eq!(closing(&pipeline).as_deref(), Some("Module elsewhere/authentication"));
+    let told = reported(&output);
+    assert!(told["AuthService shop/mine"][0].starts_with("SES9003 the operator has configured"), "{told:?}");
+    pipeline.self_check().unwrap();
+
+    // Of several Modules that of Sesame's namespace closes, then the oldest.
+    put(&mut pipeline, &module("b", 2));
+    put(&mut pipeline, &module("a", 3));
+    pipeline.settle();
+    assert_eq!(closing(&pipeline).as_deref(), Some("Module elsewhere/authentication"));
+    pipeline.put(&ObjectRef::new(kind::MODULE, "elsewhere", "authentication"), None);
+    pipeline.settle();
+    assert_eq!(closing(&pipeline).as_deref(), Some("Module b/authentication"));
+    for namespace in ["a", "b"] {
+        pipeline.put(&ObjectRef::new(kind::MODULE, namespace, "authentication"), None);
+    }
+    settings.resolve.namespace = "shop".into();
+    settings.authorization.as_mut().unwrap().settings.disabled = false;
+    pipeline.set_settings(&settings);
+    pipeline.settle();
     pipeline.self_check().unwrap();
 
     // Nor do they close all Mappings by the older form, which cannot be asked.

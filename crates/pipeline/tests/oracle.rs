@@ -69,7 +69,7 @@ impl ReceivedState {
     fn refusal(&self, which: u16) -> Option<(FleetId, ResourceOutcome)> {
         let which = usize::from(which).checked_rem(self.resources.len())?;
         let ((fleet, kind, name), (body, ..)) = self.resources.iter().nth(which)?;
-        let outcome = Outcome::Refused { text: "no".into(), held: None };
+        let outcome = Outcome::Rejected { text: "no".into(), held: None };
         let content = xds::content_version(body);
         let outcome = ResourceOutcome { kind: *kind, name: name.clone(), version: content, content, outcome };
         Some((fleet.clone(), outcome))
@@ -254,7 +254,7 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
         let probe = probes.chain(named).next();
         reported(output, &mut known, &mut withheld);
         let Some((fleet, (kind, name))) = probe else { break };
-        let outcome = ResourceOutcome { kind, name, version: 0, content: 0, outcome: Outcome::Taken };
+        let outcome = ResourceOutcome { kind, name, version: 0, content: 0, outcome: Outcome::Accepted };
         pipeline.on_outcome_in(&fleet, &outcome);
     }
     for (fleet, list) in others {

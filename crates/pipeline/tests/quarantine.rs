@@ -185,7 +185,7 @@ async fn shared_between_replicas(packing: Packing) {
     let answer = client.clone().host("bad.example.com").get("/good").await.unwrap();
     assert_eq!((answer.status.as_u16(), answer.text().contains("SES8001")), (503, true));
     while let Ok(event) = events.try_recv() {
-        assert!(!matches!(event, xds::Event::Refused(_)), "{event:?}");
+        assert!(!matches!(event, xds::Event::Rejected(_)), "{event:?}");
     }
 
     for bed in [&mut a, &mut b] {

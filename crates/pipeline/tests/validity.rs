@@ -205,7 +205,7 @@ fn a_certificate_for_another_host_is_told() {
 }
 
 #[test]
-fn a_service_without_endpoints_is_told_and_endpoints_wake_no_unit() {
+fn a_service_without_endpoints_is_told_and_endpoints_recompute_no_translation() {
     let ca = Ca::new("validity");
     let mut pipeline = Pipeline::new(&Settings::default());
     put(&mut pipeline, ingress("a", "a.example.com"));

@@ -17,7 +17,7 @@ use target::Target;
 const USAGE: &str = "\
 release image [--binary FILE] [--arch amd64|arm64] [--out DIR]   the OCI layout and archive of the image, with its SBOM
 release all [--binary FILE] [--arch amd64|arm64] [--out DIR]     the image and everything else of a release
-Without --out they go to dist/, which is emptied first; DIR must be empty or missing.";
+One run makes one architecture. Without --out it goes to dist/, which is emptied first; DIR must be empty or missing.";
 
 /// The version that is released.
 const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));

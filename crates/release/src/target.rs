@@ -13,7 +13,9 @@ use image::{Library, Sysroot};
 const GNU: &str = "aarch64-linux-gnu";
 /// Its C compiler, which links as well.
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
-/// The same for Rust.
+/// What lists the libraries that a program needs.
+const READELF: &str = "aarch64-linux-gnu-readelf";
+/// The name of the target in Rust.
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 
 /// What a release is built for.
@@ -32,15 +34,15 @@ impl Target {
             return Ok(Self::Native);
         }
         ensure!(architecture == "arm64", "images are built for amd64 and arm64, not for {architecture}");
-        Self::cross_arm64(output)
+        Self::cross_arm64(Path::new("/usr").join(GNU).join("lib"), output)
     }
 
-    /// arm64, with a cross toolchain; `output` gives what a program prints with these arguments, and nothing if it is not installed.
-    fn cross_arm64(output: impl Fn(&str, &[&str]) -> String) -> Result<Self> {
-        let missing = missing(output);
+    /// arm64, with a cross toolchain that has its libraries in this folder; `output` gives what a program prints with these arguments, and
+    /// nothing if it is not installed.
+    fn cross_arm64(libraries: PathBuf, output: impl Fn(&str, &[&str]) -> String) -> Result<Self> {
+        let missing = missing(&libraries, output);
         ensure!(missing.is_empty(), "an image for arm64 cannot be built here; missing: {}", missing.join(" and "));
-        let libraries = Path::new("/usr").join(GNU).join("lib");
-        Ok(Self::CrossArm64(Sysroot { readelf: "aarch64-linux-gnu-readelf", libraries }))
+        Ok(Self::CrossArm64(Sysroot { readelf: READELF, libraries }))
     }
 
     /// Its name in images and names of files.
@@ -94,15 +96,19 @@ fn output(program: &str, arguments: &[&str]) -> String {
 }
 
 /// The parts of the cross toolchain that are not installed, each with how to get it.
-fn missing(output: impl Fn(&str, &[&str]) -> String) -> Vec<&'static str> {
+fn missing(libraries: &Path, output: impl Fn(&str, &[&str]) -> String) -> Vec<&'static str> {
     let mut missing = Vec::new();
     if !output("rustup", &["target", "list", "--installed"]).contains(TRIPLE) {
         missing.push("the Rust target (rustup target add aarch64-unknown-linux-gnu)");
     }
     if !output(COMPILER, &["-dumpmachine"]).contains("aarch64") {
-        missing.push(
-            "a cross compiler and its C library (Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)",
-        );
+        missing.push("a cross compiler (Debian: apt-get install gcc-aarch64-linux-gnu)");
+    }
+    if !libraries.join("libc.so.6").exists() {
+        missing.push("the C library of the cross compiler (Debian: apt-get install libc6-dev-arm64-cross)");
+    }
+    if output(READELF, &["--version"]).is_empty() {
+        missing.push("readelf of the cross toolchain (Debian: apt-get install binutils-aarch64-linux-gnu)");
     }
     missing
 }
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn another_architecture_has_its_own_triple_folder_and_linker() {
-        let sysroot = Sysroot { readelf: "aarch64-linux-gnu-readelf", libraries: PathBuf::from("/usr/lib") };
+        let sysroot = Sysroot { readelf: READELF, libraries: PathBuf::from("/usr/lib") };
         let target = Target::CrossArm64(sysroot);
         assert_eq!(target.architecture(), "arm64");
         let binary = target.binary(Path::new("target"));
@@ -140,25 +146,35 @@ mod tests {
 
     #[test]
     fn the_error_about_a_cross_toolchain_says_what_is_missing_and_how_to_get_it() {
-        let with = |rust: bool, compiler: bool| {
-            let printed = Target::cross_arm64(|program, arguments| match (program, arguments) {
+        let installed = tempfile::tempdir().unwrap();
+        std::fs::write(installed.path().join("libc.so.6"), "").unwrap();
+        let with = |rust: bool, compiler: bool, library: bool, readelf: bool| {
+            let libraries = if library { installed.path().to_owned() } else { installed.path().join("none") };
+            let printed = Target::cross_arm64(libraries, |program, arguments| match (program, arguments) {
                 ("rustup", ["target", "list", "--installed"]) if rust => {
                     "x86_64-unknown-linux-gnu\naarch64-unknown-linux-gnu\n".to_owned()
                 }
                 ("rustup", _) => "x86_64-unknown-linux-gnu\n".to_owned(),
                 (COMPILER, ["-dumpmachine"]) if compiler => "aarch64-linux-gnu\n".to_owned(),
+                (READELF, ["--version"]) if readelf => "GNU readelf (GNU Binutils for Debian) 2.40\n".to_owned(),
                 _ => String::new(),
             });
             printed.map(|target| target.architecture()).map_err(|error| error.to_string())
         };
         let rust = "the Rust target (rustup target add aarch64-unknown-linux-gnu)";
-        let compiler =
-            "a cross compiler and its C library (Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross)";
+        let compiler = "a cross compiler (Debian: apt-get install gcc-aarch64-linux-gnu)";
+        let library = "the C library of the cross compiler (Debian: apt-get install libc6-dev-arm64-cross)";
+        let readelf = "readelf of the cross toolchain (Debian: apt-get install binutils-aarch64-linux-gnu)";
         let lacks = |what: &str| Err(format!("an image for arm64 cannot be built here; missing: {what}"));
-        assert_eq!(with(false, false), lacks(&format!("{rust} and {compiler}")));
-        assert_eq!(with(false, true), lacks(rust));
-        assert_eq!(with(true, false), lacks(compiler));
-        assert_eq!(with(true, true), Ok("arm64"));
+        assert_eq!(
+            with(false, false, false, false),
+            lacks(&format!("{rust} and {compiler} and {library} and {readelf}"))
+        );
+        assert_eq!(with(false, true, true, true), lacks(rust));
+        assert_eq!(with(true, false, true, true), lacks(compiler));
+        assert_eq!(with(true, true, false, true), lacks(library));
+        assert_eq!(with(true, true, true, false), lacks(readelf));
+        assert_eq!(with(true, true, true, true), Ok("arm64"));
         assert_eq!(output("no-such-program-at-all", &[]), "");
     }
 

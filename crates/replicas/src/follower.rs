@@ -2,7 +2,7 @@
 
 use crate::{
     Inner,
-    message::{CertificateHolders, FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
+    message::{self, CertificateHolders, FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
     page::Page,
 };
 use std::{
@@ -66,7 +66,7 @@ async fn exchange(inner: &Inner, peer: Peer) -> bool {
     let mut synced = false;
     let listening = async {
         while let Some(message) = receiver.next().await {
-            match serde_json::from_slice::<LeaderMessage>(&message) {
+            match message::read::<LeaderMessage>(&message, address) {
                 Ok(message) => {
                     synced |= message.synced;
                     on_message(inner, message, &asks);

@@ -2,7 +2,7 @@
 
 use crate::{
     AckReports, Inner, Role,
-    message::{FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
+    message::{self, FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
     page::Page,
     questions::QuestionChange,
     until,
@@ -58,7 +58,7 @@ async fn receive_messages(
     decided: mpsc::Sender<(Question, bool)>,
 ) {
     while let Some(message) = receiver.next().await {
-        match serde_json::from_slice::<FollowerMessage>(&message) {
+        match message::read(&message, address) {
             Ok(message) => on_message(inner, id, message, &decided),
             Err(error) => return warn!(peer = %address, %error, "invalid message from a replica"),
         }

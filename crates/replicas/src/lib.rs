@@ -22,7 +22,7 @@
 //!     _ = others.changed() => { /* pipeline.withhold(others.borrow_and_update().of(&Fleet::Shared)) */ }
 //! }
 //! outcomes.expect(vec![/* output.probes */]);
-//! replicas.report(&Fleet::Shared, vec![/* output.holds, if there are some */]);
+//! replicas.report(&Fleet::Shared, vec![/* output.withheld, if it has changed */]);
 //!
 //! // Status, on the leader.
 //! let mut ack_reports = replicas.ack_reports(Fleet::Shared);

@@ -1,12 +1,13 @@
 //! Messages between replicas: JSON, so that replicas of different versions understand as much as they can.
 //!
-//! They carry changes only, in pages ([`crate::page`]); each list is in the order of the changes. What a list has that this version
-//! cannot read, such as a type of resource that only the other one knows, is skipped, and the rest is read: the sender gets no answer
-//! to it and goes on without one, as it does without a replica.
+//! They carry changes only, in pages ([`crate::page`]); each list is in the order of the changes. An element of a list that this version
+//! cannot read, such as one about a type of resource that only the other version knows, is skipped and the rest of the message is read.
+//! The sender gets no answer about a skipped element and does without it, as it would if this replica did not run.
 
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use std::{collections::BTreeMap, sync::Arc};
-use tracing::debug;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use tracing::{debug, info};
 use xds::{Fleet, FleetAckCounts, Kind, Nack, Name, QuarantineTarget, Quarantined, Version};
 
 /// A version of a resource whose acknowledgements are asked for.
@@ -129,16 +130,12 @@ pub struct CertificateHolders {
 #[serde(default)]
 pub(crate) struct FollowerMessage {
     /// What it withholds from now on, or no longer withholds.
-    #[serde(deserialize_with = "known")]
     pub quarantine_changes: Vec<QuarantineChange>,
     /// Counts that have changed.
-    #[serde(deserialize_with = "known")]
     pub answers: Vec<(Question, FleetAckCounts)>,
     /// For counts that have changed, one of its proxies that refuses the version, or that none does any more.
-    #[serde(deserialize_with = "known")]
     pub refusals: Vec<(Question, Option<Nack>)>,
     /// Resources that all its proxies of some version of Envoy rejected: do others accept them?
-    #[serde(deserialize_with = "known")]
     pub rejections: Vec<Question>,
     /// The certificates that it and its proxies have, if that has changed.
     pub certificates: Option<Vec<CertificateHolders>>,
@@ -149,23 +146,59 @@ pub(crate) struct FollowerMessage {
 #[serde(default)]
 pub(crate) struct LeaderMessage {
     /// What others withhold from now on, or no longer.
-    #[serde(deserialize_with = "known")]
     pub quarantine_changes: Vec<QuarantineChange>,
     /// Questions that are asked from now on, or no longer.
-    #[serde(deserialize_with = "known")]
     pub asks: Vec<(Question, bool)>,
     /// Whether its rejections stand.
-    #[serde(deserialize_with = "known")]
     pub outcomes: Vec<(Question, bool)>,
     /// Everything that held when the follower connected has been sent.
     pub synced: bool,
 }
 
-/// What this version can read of a list.
-fn known<'de, D: Deserializer<'de>, T: DeserializeOwned>(list: D) -> Result<Vec<T>, D::Error> {
-    let elements = Vec::<serde_json::Value>::deserialize(list)?.into_iter().map(serde_json::from_value);
-    let unknown = |error: &serde_json::Error| debug!(%error, "another replica sent what this version does not know");
-    Ok(elements.filter_map(|element| element.inspect_err(unknown).ok()).collect())
+/// What replicas send each other.
+pub(crate) trait ReplicaMessage: DeserializeOwned {
+    /// The lists of which an element may be skipped. That of certificates is not among them: each replica that is missing from it
+    /// would count as having none.
+    const LISTS: &'static [&'static str];
+}
+
+impl ReplicaMessage for FollowerMessage {
+    const LISTS: &'static [&'static str] = &["quarantine_changes", "answers", "refusals", "rejections"];
+}
+
+impl ReplicaMessage for LeaderMessage {
+    const LISTS: &'static [&'static str] = &["quarantine_changes", "asks", "outcomes"];
+}
+
+/// Reads a message of another replica, without the elements of lists that this version cannot read.
+pub(crate) fn read<M: ReplicaMessage>(bytes: &[u8], peer: SocketAddr) -> serde_json::Result<M> {
+    let (message, skipped) = known(bytes)?;
+    if !skipped.is_empty() {
+        info!(%peer, ?skipped, "skipped parts of a message from a replica of another version, which this version does not know");
+    }
+    Ok(message)
+}
+
+/// What this version can read of a message, and how many elements of each list it cannot.
+fn known<M: ReplicaMessage>(bytes: &[u8]) -> serde_json::Result<(M, BTreeMap<&'static str, usize>)> {
+    let mut skipped = BTreeMap::new();
+    if let Ok(message) = serde_json::from_slice(bytes) {
+        return Ok((message, skipped));
+    }
+    let mut message: Map<String, Value> = serde_json::from_slice(bytes)?;
+    for &name in M::LISTS {
+        let Some(Value::Array(list)) = message.get_mut(name) else { continue };
+        let before = list.len();
+        list.retain(|element| {
+            let alone = Map::from_iter([(name.to_owned(), Value::Array(vec![element.clone()]))]);
+            let read = serde_json::from_value::<M>(Value::Object(alone));
+            read.inspect_err(|error| debug!(%error, name, "skipped an element of a list")).is_ok()
+        });
+        if list.len() < before {
+            skipped.insert(name, before - list.len());
+        }
+    }
+    Ok((serde_json::from_value(Value::Object(message))?, skipped))
 }
 
 #[cfg(test)]
@@ -239,12 +272,21 @@ mod tests {
 
     #[test]
     #[allow(clippy::unwrap_used, reason = "a test may panic")]
-    fn what_another_version_alone_knows_is_skipped_and_the_rest_is_understood() {
+    fn what_another_version_alone_knows_is_skipped_and_counted_and_the_rest_is_understood() {
+        let of_all = |lists: &[&'static str]| lists.iter().map(|list| (*list, 2)).collect::<BTreeMap<_, _>>();
         let text = of_newer_version(&of_follower());
-        assert_eq!(serde_json::from_str::<FollowerMessage>(&text).unwrap(), of_follower());
+        let (message, skipped) = known::<FollowerMessage>(text.as_bytes()).unwrap();
+        assert_eq!((message, skipped), (of_follower(), of_all(FollowerMessage::LISTS)));
         let text = of_newer_version(&of_leader());
-        assert_eq!(serde_json::from_str::<LeaderMessage>(&text).unwrap(), of_leader());
-        assert!(serde_json::from_str::<LeaderMessage>(r#"{"asks": 1}"#).is_err());
+        let (message, skipped) = known::<LeaderMessage>(text.as_bytes()).unwrap();
+        assert_eq!((message, skipped), (of_leader(), of_all(LeaderMessage::LISTS)));
+        let text = serde_json::to_string(&of_leader()).unwrap();
+        assert_eq!(known(text.as_bytes()).unwrap(), (of_leader(), BTreeMap::new()), "nothing is skipped");
+        for invalid in [r#"{"asks": 1}"#, "{"] {
+            assert!(known::<LeaderMessage>(invalid.as_bytes()).is_err(), "{invalid}");
+        }
+        let certificates = r#"{"certificates": [{"count": 1}, {"count": "some"}]}"#;
+        assert!(known::<FollowerMessage>(certificates.as_bytes()).is_err(), "no replica's certificates are skipped");
     }
 
     #[test]

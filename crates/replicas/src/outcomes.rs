@@ -80,7 +80,7 @@ async fn run(
 
 /// The outcome, as all replicas together see it.
 async fn confirm(inner: &Arc<Inner>, fleet: Fleet, outcome: ResourceOutcome) -> ResourceOutcome {
-    if !matches!(outcome.outcome, Outcome::Refused { .. }) {
+    if !matches!(outcome.outcome, Outcome::Rejected { .. }) {
         return outcome;
     }
     let question = Question { fleet, kind: outcome.kind, name: outcome.name.clone(), version: outcome.version };
@@ -100,5 +100,5 @@ async fn confirm(inner: &Arc<Inner>, fleet: Fleet, outcome: ResourceOutcome) -> 
         return outcome;
     }
     warn!(kind = %outcome.kind, name = %outcome.name, "rejected by the proxies of this replica, but accepted by those of other replicas");
-    ResourceOutcome { outcome: Outcome::Taken, ..outcome }
+    ResourceOutcome { outcome: Outcome::Accepted, ..outcome }
 }

@@ -301,7 +301,7 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     b.publish("1");
     for outcomes in [&mut of_b, &mut also_of_b] {
         let outcome = within("an outcome of the follower", TIMEOUT, outcomes.next()).await.unwrap();
-        assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
+        assert!(matches!(outcome.outcome, Outcome::Accepted), "{outcome:?}");
     }
 
     // The other way round: the holder's own client is the one.
@@ -311,7 +311,7 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     two.until("the second", |state| state.counts(Ask::Route).acked >= 1).await.unwrap();
     a.publish("2");
     let outcome = within("an outcome of the holder", TIMEOUT, of_a.next()).await.unwrap();
-    assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
+    assert!(matches!(outcome.outcome, Outcome::Accepted), "{outcome:?}");
 
     // All refuse.
     two.reply_with(|_| Reply::Nack("no".into()));
@@ -319,7 +319,7 @@ async fn one_of_many_that_refuses_makes_no_verdict() {
     b.publish("3");
     for outcomes in [&mut of_a, &mut of_b] {
         let outcome = within("an outcome of all", TIMEOUT, outcomes.next()).await.unwrap();
-        assert!(matches!(&outcome.outcome, Outcome::Refused { text, .. } if &**text == "no"), "{outcome:?}");
+        assert!(matches!(&outcome.outcome, Outcome::Rejected { text, .. } if &**text == "no"), "{outcome:?}");
     }
 }
 
@@ -363,7 +363,7 @@ async fn what_is_refused_again_is_asked_again() {
     for id in ["two", "three"] {
         let _refuses = b.client(&ca, id, Reply::Nack("no".into())).await;
         let outcome = within(format!("an outcome on what {id} refused"), TIMEOUT, of_b.next()).await.unwrap();
-        assert!(matches!(outcome.outcome, Outcome::Taken), "{id}: {outcome:?}");
+        assert!(matches!(outcome.outcome, Outcome::Accepted), "{id}: {outcome:?}");
     }
 }
 
@@ -381,7 +381,7 @@ async fn who_is_silent_makes_no_refusal_stand() {
     let _two = b.client(&ca, "two", Reply::Nack("no".into())).await;
     b.publish("1");
     let outcome = within("an outcome of the follower", TIMEOUT, of_b.next()).await.unwrap();
-    assert!(matches!(outcome.outcome, Outcome::Taken), "{outcome:?}");
+    assert!(matches!(outcome.outcome, Outcome::Accepted), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -75,11 +75,17 @@ impl ExtensionService {
 
 /// The extension of a name, in whichever group has one; in Contour's where both have.
 pub fn find(view: &mut impl View, namespace: &str, name: &str) -> Result<Extension, Rejection> {
+    let id = named(view, namespace, name);
+    get(view, &id)
+}
+
+/// Which object [`find`] finds by a name.
+pub fn named(view: &mut impl View, namespace: &str, name: &str) -> ObjectRef {
     let [contour, sesame] = [kind::CONTOUR_EXTENSION_SERVICE, kind::SESAME_EXTENSION_SERVICE]
         .map(|kind| ObjectRef::new(kind, namespace, name));
     match view.extension(&contour).is_none() && view.extension(&sesame).is_some() {
-        true => get(view, &sesame),
-        false => get(view, &contour),
+        true => sesame,
+        false => contour,
     }
 }
 

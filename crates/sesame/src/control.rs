@@ -92,7 +92,7 @@ pub fn now() -> i64 {
 
 /// What sources brought, while a batch is worked on.
 #[derive(Default)]
-struct Brought {
+struct PendingInput {
     problems: BTreeMap<Subject, Vec<Problem>>,
     objects: HashMap<ObjectRef, Option<Object>>,
 }
@@ -229,13 +229,13 @@ impl Control {
         while let Some(input) = self.next(&mut feed).await {
             let begun = Instant::now();
             self.tracer.begin();
-            let mut brought = Brought::default();
+            let mut pending_input = PendingInput::default();
             // Those who have nothing wait for everything, and a check compares what is finished.
             let offloads = self.is_complete && !self.checks;
             self.pipeline.set_offloading(if offloads { Offloading::Large } else { Offloading::Off });
             let is_part = matches!(input, Input::Part);
             match input {
-                Input::Batch(batch) => self.take(batch, &mut brought),
+                Input::Batch(batch) => self.take(batch, &mut pending_input),
                 Input::ResourceOutcome(fleet, outcome) => self.pipeline.on_outcome_in(&fleet, &outcome),
                 Input::Others => {
                     let others = self.others.borrow_and_update().clone();
@@ -250,7 +250,7 @@ impl Control {
                 Input::Settings(settings) => self.reconfigure(&settings),
                 Input::Part => self.pipeline.admit(self.part_size.partitions()),
             }
-            let published = self.is_synced && self.work(&mut feed, is_part, &mut brought, &mut output).await;
+            let published = self.is_synced && self.work(&mut feed, is_part, &mut pending_input, &mut output).await;
             let took = begun.elapsed();
             if is_part {
                 self.part_size.adapt(took);
@@ -263,9 +263,9 @@ impl Control {
             if self.is_complete {
                 self.report_tracing();
             }
-            let objects = self.undeferred(brought.objects);
+            let objects = self.undeferred(pending_input.objects);
             report(BatchReport {
-                problems: &brought.problems,
+                problems: &pending_input.problems,
                 verdicts: &output.verdicts,
                 facts: &output.facts,
                 gone: &self.gone,
@@ -313,7 +313,7 @@ impl Control {
                 self.background.free(replaced);
             }
             None => {
-                error!("the computation of a large object was lost; the control loop computes it now");
+                error!("background computation of a large object failed; the control loop retries it");
                 self.pipeline.recall_jobs();
                 self.pipeline.set_offloading(Offloading::Off);
             }
@@ -323,7 +323,13 @@ impl Control {
     /// Works off everything that waits, and what comes in meanwhile; says whether anything was published. After
     /// [some slices](LONGEST_GATHERING), or while a part of an edit is worked off, only endpoints come in, so there is an end to it. It
     /// ends early while the first build waits for answers.
-    async fn work(&mut self, feed: &mut Feed, is_part: bool, brought: &mut Brought, output: &mut Output) -> bool {
+    async fn work(
+        &mut self,
+        feed: &mut Feed,
+        is_part: bool,
+        pending_input: &mut PendingInput,
+        output: &mut Output,
+    ) -> bool {
         let (mut published, mut slices) = (false, 0);
         loop {
             let stepping = self.tracer.now();
@@ -335,7 +341,7 @@ impl Control {
                 }
                 slices += 1;
                 if let Some(batch) = arrived(feed, slices < LONGEST_GATHERING && !is_part) {
-                    self.take(batch, brought);
+                    self.take(batch, pending_input);
                 }
                 tokio::task::yield_now().await;
                 continue;
@@ -386,7 +392,7 @@ impl Control {
         }
     }
 
-    fn take(&mut self, batch: Batch, brought: &mut Brought) {
+    fn take(&mut self, batch: Batch, pending_input: &mut PendingInput) {
         self.tracer.took(batch.changes.len(), batch.decoded);
         self.origins.apply(&batch);
         self.is_synced |= batch.synced;
@@ -397,11 +403,11 @@ impl Control {
                 continue;
             }
             if (self.reports)(change.key.kind) {
-                brought.objects.insert(change.key.clone(), change.object.clone());
+                pending_input.objects.insert(change.key.clone(), change.object.clone());
             }
             self.pipeline.put(&change.key, change.object);
         }
-        brought.problems.extend(batch.problems);
+        pending_input.problems.extend(batch.problems);
     }
 
     /// The objects that can be told of now: those that came, and those that were kept back before. Those are looked at only

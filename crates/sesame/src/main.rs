@@ -64,7 +64,7 @@ async fn main() -> ExitCode {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match args.command.run(log, line).await {
         Ok(code) => code,
-        Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
+        Err(error) if error.is::<output::OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
             problem::log(&error);
             ExitCode::FAILURE

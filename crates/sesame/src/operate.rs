@@ -46,7 +46,7 @@ pub fn exit(result: Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(1),
-        Err(error) if error.is::<output::NobodyReads>() => ExitCode::SUCCESS,
+        Err(error) if error.is::<output::OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
             problem::log(&error);
             ExitCode::from(2)

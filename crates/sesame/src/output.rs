@@ -18,7 +18,7 @@ use crate::problem::Coded;
 /// Whoever read our output has seen enough: the end of the command, and no failure.
 #[derive(Debug, thiserror::Error)]
 #[error("the output was closed")]
-pub struct NobodyReads;
+pub struct OutputClosed;
 
 /// How findings are shown: in colours on a terminal, unless `NO_COLOR` is set or the terminal has none.
 pub fn style(is_terminal: bool) -> Style {
@@ -50,7 +50,7 @@ pub fn append() {
 pub fn write(path: &Path, text: &str) -> Result<()> {
     if path == Path::new("-") {
         return match io::stdout().write_all(text.as_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(NobodyReads.into()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(OutputClosed.into()),
             result => result.coded(Code::FileNotWritable, || "cannot print".to_owned()),
         };
     }

@@ -31,7 +31,7 @@ fn log_event(event: &Event) {
             let peer = client.address.map(display);
             info!(node = %client.node, fleet = %client.fleet, version = %client.version, peer, reason, "proxy disconnected");
         }
-        Event::Refused(rejection) => log_rejection(rejection),
+        Event::Rejected(rejection) => log_rejection(rejection),
     }
 }
 

@@ -49,12 +49,13 @@ impl Programmed {
         self.batch > 0 && matches!(self.proxies, Some(ProxyState::Pending | ProxyState::Waiting))
     }
 
-    /// Whether this takes back what proxies had said of the same batch: one that starts again and again is there and gone by turns. That
-    /// they have acknowledged what they had not takes nothing back.
-    pub(crate) fn takes_back(&self, before: &Self) -> bool {
+    /// Whether this takes back what the status says of the same batch: a proxy that starts again and again is there and gone by turns.
+    /// That proxies have acknowledged what no proxy had takes nothing back.
+    pub(crate) fn takes_back(&self, said: &Self) -> bool {
         let is_acknowledged = |it: &Self| matches!(it.proxies, Some(ProxyState::Acknowledged { .. }));
-        let was_awaited = matches!(before.proxies, Some(ProxyState::NoProxies { .. } | ProxyState::Waiting));
-        self.batch == before.batch && (is_acknowledged(before) || was_awaited && !is_acknowledged(self))
+        let was_awaited = matches!(said.proxies, Some(ProxyState::NoProxies { .. } | ProxyState::Waiting));
+        let is_other = self.batch == said.batch && self.proxies != said.proxies;
+        is_other && (is_acknowledged(said) || was_awaited && !is_acknowledged(self))
     }
 
     /// Takes a report that came later, unless it is about an earlier batch. Within a batch, what proxies have answered is later than

@@ -30,8 +30,8 @@ const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// installation, or another controller, writes to the same field, and both would go on for ever.
 const CONTESTED: (u32, Duration) = (3, Duration::from_secs(3600));
 
-/// How long to wait between two writes that only differ in what proxies say of the same version, after they [take it
-/// back](Programmed::takes_back): one that starts again and again must not cause a write each time.
+/// How long to wait after a write before another that only says otherwise what proxies make of the same version, and [takes
+/// back](Programmed::takes_back) what the first one said: a proxy that starts again and again must not cause a write each time.
 const PROXIES: Duration = Duration::from_secs(10);
 
 /// How long the status of an object that proxies have not acknowledged is [held back](Acknowledgement::Awaited).
@@ -94,8 +94,8 @@ struct Entry {
     translated: Translated,
     /// What proxies have made of all of it, as it is now.
     programmed: Programmed,
-    /// Whether that takes back what they had said when the last write was sent.
-    is_taken_back: bool,
+    /// What its status says of that, or what the write in flight does.
+    said: Programmed,
     /// Since when its status has been out of date.
     behind: Option<Instant>,
     in_flight: bool,
@@ -242,11 +242,7 @@ impl Statuses {
     /// What proxies have made of all of an object.
     pub fn program(&mut self, key: &ObjectRef, programmed: Programmed, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key) {
-            let before = entry.programmed.clone();
             entry.programmed.update(programmed);
-            if entry.programmed != before {
-                entry.is_taken_back = entry.programmed.takes_back(&before);
-            }
             self.review(key, now);
         }
     }
@@ -286,7 +282,8 @@ impl Statuses {
             let Some((change, object)) = self.change(&key) else { continue };
             let besides_proxies = self.besides_proxies(&key);
             if let Some(entry) = self.entries.get_mut(&key) {
-                (entry.in_flight, entry.is_taken_back) = (true, false);
+                entry.in_flight = true;
+                entry.said.clone_from(&entry.programmed);
                 return Some(Write { key, object, change, besides_proxies, sent_at: now });
             }
         }
@@ -383,6 +380,9 @@ impl Statuses {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some((change, _)) = change else {
             entry.behind = None;
+            if !entry.in_flight {
+                entry.said.clone_from(&entry.programmed);
+            }
             self.queue(key).remove(key);
             return;
         };
@@ -408,7 +408,7 @@ impl Statuses {
     /// Until when a write waits that would say nothing new but what proxies take back.
     fn held_until(&self, key: &ObjectRef) -> Option<Instant> {
         let entry = self.entries.get(key)?;
-        let last = entry.last.filter(|_| entry.is_taken_back)?;
+        let last = entry.last.filter(|_| entry.programmed.takes_back(&entry.said))?;
         (last.besides_proxies == self.besides_proxies(key)).then(|| last.sent_at + PROXIES)
     }
 

@@ -44,9 +44,9 @@ pub struct ResourceOutcome {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Every client that is not stuck has it, or some clients rejected what others of the same version of Envoy accepted.
-    Taken,
+    Accepted,
     /// All clients of one version of Envoy rejected it.
-    Refused {
+    Rejected {
         /// The error of one of them.
         text: Arc<str>,
         /// The version which that client continues to use, where it is known.
@@ -111,7 +111,7 @@ impl AckMonitor {
             }
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Ok(Event::Refused(rejection)) => self.on_rejection(&rejection),
+                    Ok(Event::Rejected(rejection)) => self.on_rejection(&rejection),
                     Ok(Event::Joined(_) | Event::Left { .. }) => {}
                     Err(broadcast::error::RecvError::Lagged(_)) => {
                         self.acks.rejections().iter().for_each(|rejection| self.on_rejection(rejection));
@@ -202,9 +202,9 @@ impl AckMonitor {
         let Version { kind, name, version } = version;
         let content = self.view.get(kind, &name).map_or(version, |entry| entry.content());
         let outcome = match rejections.into_iter().next() {
-            _ if accepted => Outcome::Taken,
-            Some(rejection) => Outcome::Refused { text: rejection.text, held: rejection.held },
-            None => Outcome::Refused { text: "no reason was given".into(), held: None },
+            _ if accepted => Outcome::Accepted,
+            Some(rejection) => Outcome::Rejected { text: rejection.text, held: rejection.held },
+            None => Outcome::Rejected { text: "no reason was given".into(), held: None },
         };
         self.decided.push_back(ResourceOutcome { kind, name, version, content, outcome });
     }

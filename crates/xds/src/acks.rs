@@ -155,7 +155,7 @@ enum State {
     /// It has not; at that time it will count as stuck.
     Behind(Instant),
     Stuck,
-    Refused,
+    Rejected,
 }
 
 /// A version that is waited for.
@@ -294,7 +294,7 @@ impl AckWatch {
                 State::Has => ack_counts.have += 1,
                 State::Behind(_) => ack_counts.behind += 1,
                 State::Stuck => ack_counts.stuck += 1,
-                State::Refused => ack_counts.refused += 1,
+                State::Rejected => ack_counts.refused += 1,
             }
         }
         Some(counts)
@@ -304,7 +304,7 @@ impl AckWatch {
     /// the same while others come and go.
     pub fn refusal(&self, version: &Version) -> Option<Nack> {
         let watched = self.watched[version.kind.index()].get(&version.name)?.get(&version.version)?;
-        let refused = watched.states.iter().filter(|(_, state)| *state == State::Refused);
+        let refused = watched.states.iter().filter(|(_, state)| *state == State::Rejected);
         let nodes = refused.filter_map(|(id, _)| Some(&self.clients.get(id)?.identity.node));
         let node = nodes.min()?;
         let rejections = self.runtime.rejections.of_resource(version.kind, &version.name);
@@ -439,7 +439,7 @@ fn look(client: &Client, version: &Version, since: Instant, now: Instant) -> Opt
     let state = client.session.lock().ack_state(version.kind, &version.name, version.version);
     match state {
         AckState::Acked => Some(State::Has),
-        AckState::Rejected => Some(State::Refused),
+        AckState::Rejected => Some(State::Rejected),
         // A client may have been without it before anybody could expect it to have it.
         AckState::Pending(behind) => {
             let stuck = behind.max(since) + STUCK;

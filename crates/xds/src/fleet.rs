@@ -71,7 +71,7 @@ impl Client {
 /// One fleet.
 pub(crate) struct FleetRuntime {
     pub fleet: Fleet,
-    /// Bytes that first requests of its clients may still take while they wait.
+    /// Bytes that first requests of its clients may still take.
     pub waiting: Arc<Semaphore>,
     pub cache: ResponseCache,
     pub rejections: Rejections,
@@ -94,7 +94,7 @@ pub(crate) struct FleetRuntime {
 }
 
 impl FleetRuntime {
-    /// `waiting` is what first requests may take while they wait, in bytes: see [`Config::waiting_bytes`](crate::Config).
+    /// `waiting` is what first requests may take, in bytes: see [`Config::waiting_bytes`](crate::Config).
     pub fn new(fleet: Fleet, identifier: String, waiting: usize) -> Self {
         Self {
             fleet,

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::identity::Identity;
 use crate::kind::Kind;
 use crate::resource::{Entry, Name, ResourceOrigin};
-use crate::session::Refused;
+use crate::session::RejectedResource;
 use crate::table::Snapshot;
 
 /// How many refused versions are remembered per fleet; what is refused is gone with the next version.
@@ -73,7 +73,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    pub(crate) fn new(client: Arc<Identity>, refused: &Refused) -> Self {
+    pub(crate) fn new(client: Arc<Identity>, refused: &RejectedResource) -> Self {
         Self {
             client,
             kind: refused.kind,
@@ -103,7 +103,7 @@ pub enum Event {
         reason: &'static str,
     },
     /// A client refused a resource. One of many is a report, not a verdict on the resource.
-    Refused(Rejection),
+    Rejected(Rejection),
 }
 
 /// How a fleet's clients stand to one version of one resource.

@@ -184,6 +184,14 @@ impl Credential {
         Ok(Credential::Certificate { fleet, expires })
     }
 
+    /// The fleet, where the credential says it.
+    pub fn fleet(&self) -> Option<&Fleet> {
+        match self {
+            Credential::Certificate { fleet, .. } | Credential::Token(VerifiedToken { fleet, .. }) => Some(fleet),
+            Credential::Replica { .. } | Credential::Anonymous | Credential::Insecure => None,
+        }
+    }
+
     /// When the connection's streams must end.
     pub fn expires(&self) -> Option<SystemTime> {
         match self {

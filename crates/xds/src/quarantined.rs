@@ -1,4 +1,4 @@
-//! What is withheld because clients refused it: the words in which replicas tell each other.
+//! What is withheld because clients rejected it, in the form in which replicas tell each other.
 //!
 //! The server itself withholds nothing; whoever publishes does, and this is how it says what.
 
@@ -29,10 +29,10 @@ impl QuarantineTarget {
 /// One version of something that is withheld.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Quarantined {
-    /// What.
+    /// What is withheld.
     pub target: QuarantineTarget,
     /// The hash of its content.
     pub hash: u64,
-    /// A client's words.
+    /// The error with which a client rejected it.
     pub text: Arc<str>,
 }

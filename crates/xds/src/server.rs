@@ -38,7 +38,7 @@ use handshakes::Handshakes;
 
 /// The part of [`Config::waiting_bytes`] that the fleet of one object may have.
 const NAMED_FLEET: usize = 8;
-/// How many events a slow listener may be behind before it misses some; the acks has them all.
+/// How many events a slow listener may be behind before it misses some; the [`FleetAcks`] miss none.
 const EVENTS: usize = 4096;
 
 /// How a server is set up.
@@ -60,9 +60,9 @@ pub struct Config {
     pub streams: usize,
     /// See [`Config::streams`].
     pub streams_per_connection: u32,
-    /// Maximum total size of the first requests that wait for the first snapshot of their fleet, in bytes: each lists all that its
-    /// client has. A fleet of one object gets an eighth, so that it cannot keep the others from coming back. Beyond it, clients get
-    /// `UNAVAILABLE` and reconnect.
+    /// Maximum total size of the first requests that are being received or wait for the first snapshot of their fleet, in bytes: each
+    /// may list all that its client has. The first 64 KiB of a request count only once it waits. A fleet of one object gets an eighth,
+    /// so that it cannot keep the others from coming back. Beyond it, clients get `UNAVAILABLE` and reconnect.
     pub waiting_bytes: usize,
     /// How large the resources of one type and fleet may be together: the first response to a client that asks for all of
     /// them carries all of them, and an Envoy reads no message of 2 GiB.
@@ -156,7 +156,7 @@ pub(crate) struct Inner {
     pub metrics: Metrics,
     pub events: broadcast::Sender<Event>,
     pub streams: Arc<Semaphore>,
-    /// Bytes that first requests may still take while they wait: see [`Config::waiting_bytes`].
+    /// Bytes that first requests may still take: see [`Config::waiting_bytes`].
     pub waiting: Arc<Semaphore>,
     pub next_id: AtomicU64,
     /// Where streams of other replicas go.
@@ -165,7 +165,7 @@ pub(crate) struct Inner {
     handshakes: Arc<Handshakes>,
     refused: Mutex<Unreported>,
     ended_early: Mutex<Unreported>,
-    hubs: Mutex<HashMap<Fleet, Arc<FleetRuntime>>>,
+    fleets: Mutex<HashMap<Fleet, Arc<FleetRuntime>>>,
 }
 
 /// What clients caused since that was last reported. Anybody can cause it, and must not fill the log.
@@ -190,27 +190,27 @@ impl Unreported {
 impl Inner {
     /// The fleet of that name, made if it is not there: a client may come before its fleet's first publish.
     pub fn runtime(&self, fleet: &Fleet) -> Arc<FleetRuntime> {
-        let mut hubs = self.hubs.lock();
+        let mut fleets = self.fleets.lock();
         let waiting = match fleet {
             Fleet::Shared => self.config.waiting_bytes,
             Fleet::Named { .. } => self.config.waiting_bytes / NAMED_FLEET,
         };
         let make = || Arc::new(FleetRuntime::new(fleet.clone(), self.config.identifier.clone(), waiting));
-        hubs.entry(fleet.clone()).or_insert_with(make).clone()
+        fleets.entry(fleet.clone()).or_insert_with(make).clone()
     }
 
     pub fn runtimes(&self) -> Vec<Arc<FleetRuntime>> {
-        self.hubs.lock().values().cloned().collect()
+        self.fleets.lock().values().cloned().collect()
     }
 
     /// Lets go of a fleet that was never published once nobody else holds on to it. Handles are given out under the same
     /// lock, so nobody can be left waiting on one that is no longer published to.
     pub fn tidy(&self, runtime: Arc<FleetRuntime>) {
-        let mut hubs = self.hubs.lock();
+        let mut fleets = self.fleets.lock();
         let fleet = runtime.fleet.clone();
         drop(runtime);
-        if hubs.get(&fleet).is_some_and(|runtime| Arc::strong_count(runtime) == 1 && runtime.is_empty()) {
-            hubs.remove(&fleet);
+        if fleets.get(&fleet).is_some_and(|runtime| Arc::strong_count(runtime) == 1 && runtime.is_empty()) {
+            fleets.remove(&fleet);
         }
     }
 
@@ -244,7 +244,7 @@ impl Server {
             ended_early: Mutex::default(),
             next_id: AtomicU64::new(1),
             peers: Mutex::default(),
-            hubs: Mutex::default(),
+            fleets: Mutex::default(),
             config,
         }))
     }
@@ -283,21 +283,21 @@ impl Server {
 
     /// Ends a fleet: its streams end, its tables and its acks go.
     pub fn remove_fleet(&self, fleet: &Fleet) {
-        if let Some(runtime) = self.0.hubs.lock().remove(fleet) {
+        if let Some(runtime) = self.0.fleets.lock().remove(fleet) {
             runtime.gone.cancel();
         }
     }
 
     /// Ends the streams of a fleet, whose clients must authenticate again: its tables and its acks stay.
     pub fn disconnect(&self, fleet: &Fleet) {
-        if let Some(runtime) = self.0.hubs.lock().get(fleet) {
+        if let Some(runtime) = self.0.fleets.lock().get(fleet) {
             runtime.disconnect();
         }
     }
 
     /// The acks of a fleet.
     pub fn acks(&self, fleet: &Fleet) -> Option<FleetAcks> {
-        self.0.hubs.lock().get(fleet).cloned().map(FleetAcks)
+        self.0.fleets.lock().get(fleet).cloned().map(FleetAcks)
     }
 
     /// What is published to a fleet, and when something else is.

@@ -20,6 +20,7 @@ use crate::server::Inner;
 use crate::session::Style;
 
 mod fetch;
+mod first_request;
 pub(crate) mod grpc;
 mod rate_limiter;
 mod stream;
@@ -150,15 +151,15 @@ pub(crate) async fn respond(connection: Arc<Connection>, request: Request<Incomi
     let Some(call) = Call::of(request.uri().path()) else {
         return Body::rejection(&Status::unimplemented("not a discovery service"));
     };
+    let Ok(permit) = connection.inner.streams.clone().try_acquire_owned() else {
+        return Body::rejection(&Status::resource_exhausted("too many streams"));
+    };
     if call.fetch {
         return match fetch::answer(connection, call, request.into_body()).await {
             Ok(message) => Body::single(message),
             Err(status) => Body::rejection(&status),
         };
     }
-    let Ok(permit) = connection.inner.streams.clone().try_acquire_owned() else {
-        return Body::rejection(&Status::resource_exhausted("too many streams"));
-    };
     let (sender, response) = Body::stream();
     tokio::spawn(async move {
         let _permit = permit;

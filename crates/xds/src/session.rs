@@ -29,7 +29,7 @@ pub(crate) mod flow;
 mod listing;
 mod ordering;
 mod plan;
-mod refuse;
+mod reject;
 mod subscribe;
 #[cfg(test)]
 mod tests;
@@ -137,14 +137,14 @@ pub struct Answer {
     /// A response was refused.
     pub nacked: bool,
     /// The resources that were found to be the cause.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RejectedResource>,
     /// The request answered a response and said nothing else: it was earned by a response, not asked out of the blue.
     pub earned: bool,
 }
 
 /// A resource that the client refused.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RejectedResource {
     /// Its type.
     pub kind: Kind,
     /// The resource as it was refused.

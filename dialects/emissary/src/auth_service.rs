@@ -7,9 +7,9 @@
 
 use crate::{
     EmissaryView, Problem, Problems, Settings,
-    called::{Called, Reading},
     mapping::upstream,
     precedence,
+    upstream_service::{Reading, UpstreamService},
 };
 use kinds::{
     Checked,
@@ -170,7 +170,7 @@ impl AuthServices {
     }
 }
 
-impl Called {
+impl UpstreamService {
     /// The Service port, if it is one with endpoints.
     fn service(&self) -> Option<model::EndpointsId> {
         match &self.backend {
@@ -183,7 +183,7 @@ impl Called {
 /// The service that one object names, and how it is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AuthServiceSettings {
-    called: Called,
+    called: UpstreamService,
     protocol: AuthProtocol,
     service: AuthorizationService,
     has_linkerd_headers: bool,
@@ -242,9 +242,7 @@ fn asked(spec: &AuthServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryView
             ("allowed_authorization_headers", spec.allowed_authorization_headers.ok().is_some_and(Option::is_some)),
         ] {
             if is_set {
-                reading
-                    .problems
-                    .no_effect(field, "a service over gRPC is sent all headers, and says itself what it changes");
+                reading.problems.no_effect(field, "a gRPC service receives all headers and returns the changes");
             }
         }
     }
@@ -275,7 +273,7 @@ fn protocol(spec: &AuthServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryV
     match reading.problems.read("protocol_version", &spec.protocol_version)? {
         None | Some(ProtocolVersion::V3) => Some(is_grpc),
         Some(_) if !is_grpc => {
-            reading.problems.no_effect("protocol_version", "a service over HTTP has none");
+            reading.problems.no_effect("protocol_version", "protocol_version applies to gRPC only");
             Some(is_grpc)
         }
         Some(version) => {
@@ -388,13 +386,15 @@ fn status_on_error(spec: &AuthServiceSpec, reading: &mut Reading<'_, '_, impl Em
 
 /// What is told about an AuthService: it asks for nothing by itself.
 pub fn translate(subject: ObjectRef, all: &AuthServices) -> Translation {
-    let verdicts = all.told.get(&subject).cloned().unwrap_or_default();
-    Translation { verdicts, ..Translation::empty(subject) }
+    match all.told.get(&subject).cloned() {
+        Some(verdicts) => Translation { verdicts, ..Translation::empty(subject) },
+        None => passed_over(subject),
+    }
 }
 
-/// What is told about an AuthService that is not asked because the operator's server is.
+/// What is told about an AuthService that does not take the place of the operator's server.
 pub fn passed_over(subject: ObjectRef) -> Translation {
-    let why = "the operator's authorization server is asked instead; an AuthService in the namespace of Sesame takes its place";
+    let why = "the operator has configured globalExtAuth: only an AuthService in the namespace of Sesame takes its place";
     let verdicts = vec![Verdict::new(Code::EmissaryOlderObjectInEffect, subject.at(""), why)];
     Translation { verdicts, ..Translation::empty(subject) }
 }

@@ -83,7 +83,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
             };
             if let Some(first) = &rival {
                 let why = format!(
-                    "Host {}/{} comes first, has the same name in the TLS handshake, and another certificate or other settings of TLS",
+                    "Host {}/{} is older and has the same SNI name with a different certificate or TLS settings",
                     first.namespace, first.name
                 );
                 problems.add(Problem::new(Code::EmissaryHostTls, "hostname", why));

@@ -13,7 +13,6 @@
 //! with a code and the field; no other is affected. Words that users of Emissary search for stand behind the code.
 
 pub mod auth_service;
-mod called;
 pub mod consul_resolver;
 pub mod dev_portal;
 pub mod host;
@@ -30,6 +29,7 @@ pub mod status;
 pub mod tcp_mapping;
 pub mod tls_context;
 pub mod tracing_service;
+mod upstream_service;
 
 pub use auth_service::AuthServiceInEffect;
 pub use listeners::{BoundListener, Listeners};

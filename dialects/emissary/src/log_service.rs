@@ -5,7 +5,7 @@
 //! namespace is not, since it would be sent headers of everybody's requests. One that cannot be used is sent nothing, and the others
 //! are.
 
-use crate::{EmissaryView, Problem, Problems, Settings, called::Reading, mapping::upstream, precedence};
+use crate::{EmissaryView, Problem, Problems, Settings, mapping::upstream, precedence, upstream_service::Reading};
 use kinds::{
     Checked,
     emissary::{

@@ -13,6 +13,7 @@ mod unserved;
 use crate::{
     EmissaryView, Problem, Problems, Settings,
     mapping::defaults::{self, Closed, MappingDefaults},
+    precedence,
 };
 use clients::ClientDefaults;
 use kinds::{
@@ -43,6 +44,14 @@ pub fn in_effect<'m>(modules: impl Iterator<Item = &'m Module>) -> Option<Module
     let config = oldest.spec.config.ok();
     let settings = config.and_then(|config| config.as_deref().cloned()).unwrap_or_default();
     Some(ModuleInEffect { object: subject(oldest), settings: Arc::new(settings), is_readable: config.is_some() })
+}
+
+/// Which of all Modules `authentication` stands for an AuthService that cannot be used: as of AuthServices, that of Sesame's namespace
+/// before others, then the oldest.
+pub fn authentication<'m>(modules: impl Iterator<Item = &'m Module>, settings: &Settings) -> Option<ObjectRef> {
+    let named = modules.filter(|module| *module.meta.name == *AUTHENTICATION);
+    let order = |module: &&Module| (*module.meta.namespace != *settings.namespace, precedence(&module.meta, 0));
+    named.min_by_key(order).map(subject)
 }
 
 impl ModuleInEffect {

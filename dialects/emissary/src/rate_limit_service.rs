@@ -5,9 +5,9 @@
 
 use crate::{
     EmissaryView, Problems, Settings,
-    called::Reading,
     mapping::{labels, upstream},
     precedence,
+    upstream_service::Reading,
 };
 use kinds::{
     emissary::{

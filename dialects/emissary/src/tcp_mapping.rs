@@ -1,7 +1,7 @@
 //! TCPMappings: where connections of a port go, by the server name that clients ask for, or all of them.
 //!
 //! In: the object, and the [plan](TcpPlan) of all of them. Out: TLS hosts whose connections are passed on, or where a TCP listener leads.
-//! TCPMappings with one port and one host share its connections by their weights: the oldest asks for all of them, the others for
+//! TCPMappings with one port, address and host share its connections by their weights: the oldest asks for all of them, the others for
 //! nothing. Under TLS they are of one namespace, that of the oldest, whose certificate is shown; all connections of a port may also be
 //! shared with other namespaces, and both sides are told. Where no Listener has the port, the oldest on it asks for one. Whatever cannot
 //! be served ends connections; they are taken by no other host.
@@ -13,8 +13,8 @@ use plan::MOST;
 pub use plan::{TcpKey, TcpPlan};
 
 use crate::{
-    BoundListener, EmissaryView, Problem, Problems, Settings, called::Reading, listeners::Listeners, mapping::upstream,
-    precedence,
+    BoundListener, EmissaryView, Problem, Problems, Settings, listeners::Listeners, mapping::upstream, precedence,
+    upstream_service::Reading,
 };
 use kinds::{
     emissary::{self, TcpMapping, tcp_mapping::TcpMappingSpec},
@@ -39,13 +39,12 @@ pub fn translate(object: &TcpMapping, view: &mut impl EmissaryView, settings: &S
     let mut translation = Translation::empty(subject.clone());
     let mut is_pending = false;
     let own = member(object, &mut problems, view, settings);
-    let key = TcpKey::of(object, &mut problems);
+    let key = TcpKey::of(object, settings, &mut problems);
     let plan = view.tcp_plan();
     let members = key.as_ref().and_then(|key| plan.groups.get(key)).map(Vec::as_slice).unwrap_or_default();
     if let (Some(key), Some(first)) = (&key, members.first()) {
-        let address = own.address.unwrap_or(settings.address);
         let place = match members.contains(&subject) {
-            true => place(object, key, address, &plan, &view.listeners(), settings),
+            true => place(object, key, &plan, &view.listeners(), settings),
             false => Err(left_out(&subject, key, first, settings)),
         };
         match place {
@@ -87,8 +86,6 @@ struct Member {
     cluster: Option<ClusterId>,
     weight: Option<u8>,
     idle: Timeout,
-    /// The address that it asks for, if it is one.
-    address: Option<IpAddr>,
     is_pending: bool,
 }
 
@@ -125,15 +122,11 @@ fn member(
     let idle = idle(spec, &mut reading);
     let cluster = called.map(|called| called.extension(false, said, reading.view).cluster);
     let is_pending = reading.is_pending;
-    let address = address(spec, settings, problems);
-    let cluster = cluster.filter(|_| !problems.is_refused());
-    Member {
-        cluster,
-        weight: percent.map(Option::unwrap_or_default),
-        idle: idle.unwrap_or_default(),
-        address,
-        is_pending,
+    if problems.read("address", &spec.address).is_some() {
+        problems.parsed(plan::address(spec, settings));
     }
+    let cluster = cluster.filter(|_| !problems.is_refused());
+    Member { cluster, weight: percent.map(Option::unwrap_or_default), idle: idle.unwrap_or_default(), is_pending }
 }
 
 /// A weight, if it is one.
@@ -195,28 +188,19 @@ fn idle(spec: &TcpMappingSpec, reading: &mut Reading<'_, '_, impl EmissaryView>)
     }
 }
 
-/// The address that is bound; nothing, and a verdict, where it is none.
-fn address(spec: &TcpMappingSpec, settings: &Settings, problems: &mut Problems<'_>) -> Option<IpAddr> {
-    let Some(text) = problems.optional("address", &spec.address).filter(|text| !text.is_empty()) else {
-        return Some(settings.address);
-    };
-    let found = text.parse::<IpAddr>();
-    problems.parsed(found.map_err(|_| {
-        Problem::new(Code::TcpMappingInvalid, "address", format!("`{}` is not an IP address", text.escape_debug()))
-    }))
-}
-
 /// The listener of a TCPMapping, and what it asks for where there is none; or the field that is in the way.
 fn place(
     object: &TcpMapping,
     key: &TcpKey,
-    address: IpAddr,
     plan: &TcpPlan,
     listeners: &Listeners,
     settings: &Settings,
 ) -> Result<(ListenerId, Option<ListenerClaim>), (&'static str, String)> {
     let is_tls = key.host.is_some();
-    let port = key.port;
+    let TcpKey { port, address, .. } = *key;
+    if !key.is_bindable(settings) {
+        return Err(("address", format!("proxies listen on {}, and may not all have {address}", settings.address)));
+    }
     let on = |bound: &BoundListener| format!("Listener {}/{}", bound.object.namespace, bound.object.name);
     if let Some(bound) = listeners.served.iter().find(|bound| bound.port == port && !bound.is_quic) {
         if bound.binding.namespace.as_ref().is_some_and(|namespace| *namespace != object.meta.namespace) {
@@ -238,17 +222,23 @@ fn place(
             }
         };
     }
-    let is_own = |own: &Option<crate::OwnListener>| {
-        own.as_ref().is_some_and(|own| own.port == port) && address == settings.address
-    };
-    if is_own(&settings.own.https) && is_tls {
+    let is_own = |own: &Option<crate::OwnListener>| own.as_ref().is_some_and(|own| own.port == port);
+    let (is_http, is_https) = (is_own(&settings.own.http), is_own(&settings.own.https));
+    if (is_http || is_https) && address != settings.address {
+        let why = format!("port {port} is that of a shared listener on {}", settings.address);
+        return Err(("address", why));
+    }
+    if is_https && is_tls {
         return Ok((ListenerId::https(), None));
     }
-    if is_own(&settings.own.https) || is_own(&settings.own.http) {
+    if is_http || is_https {
         return Err(("port", format!("port {port} is that of a shared listener for HTTP")));
     }
     let subject = subject(object);
     let Some(first) = plan.ports.get(&port) else { return Err(("port", "the port is not known".to_owned())) };
+    if first.address != address {
+        return Err(("address", format!("{} is older and has port {port} on {}", first.object, first.address)));
+    }
     if first.is_tls != is_tls {
         let why = format!("{} has port {port}, {} host", first.object, if first.is_tls { "with a" } else { "without" });
         return Err(("host", why));
@@ -291,15 +281,14 @@ pub(crate) fn in_place_of(
     view: &mut impl EmissaryView,
     settings: &Settings,
 ) -> Option<ObjectRef> {
-    let key = TcpKey { port: bound.port, host: Some(name.clone()) };
+    let key = TcpKey { port: bound.port, address: settings.address, host: Some(name.clone()) };
     let plan = view.tcp_plan();
     let first = plan.groups.get(&key)?.first()?;
     if first.namespace != object.meta.namespace || !termination::is_hosts_owner(&first.namespace, name, view) {
         return None;
     }
     let mapping = view.tcp_mapping(first)?;
-    let address = address(&mapping.spec, settings, &mut Problems::new(first)).unwrap_or(settings.address);
-    let (listener, _) = place(&mapping, &key, address, &plan, &view.listeners(), settings).ok()?;
+    let (listener, _) = place(&mapping, &key, &plan, &view.listeners(), settings).ok()?;
     (listener == bound.id).then(|| first.clone())
 }
 

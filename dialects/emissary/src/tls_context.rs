@@ -359,5 +359,5 @@ pub(crate) fn named(
     let subject = ObjectRef::new(kind::TLS_CONTEXT, object.meta.namespace.clone(), object.meta.name.clone());
     let namespacing = view.client_defaults().secret_namespacing;
     let (context, _) = read(&object, &subject, namespacing, settings);
-    context.ok_or_else(|| format!("{subject} cannot be used; its events say why"))
+    context.ok_or_else(|| format!("{subject} is invalid; see its events"))
 }

@@ -4,7 +4,7 @@
 //! are told, and all of them are where the operator's settings name a collector. One that cannot be used traces nothing, and requests
 //! are served all the same. A tag that is not valid is told, and the others are served.
 
-use crate::{EmissaryView, Problem, Problems, Settings, called::Reading, mapping::upstream, precedence};
+use crate::{EmissaryView, Problem, Problems, Settings, mapping::upstream, precedence, upstream_service::Reading};
 use kinds::{
     emissary::{
         TracingService,

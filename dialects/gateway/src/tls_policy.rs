@@ -81,7 +81,7 @@ pub fn of_port(view: &mut impl GatewayView, service: &Service, port: &str) -> Re
     if own.is_none()
         && let Some(policy) = policies.get(&TargetSection::Unreadable)
     {
-        return Err(reject(Code::GatewayTlsPolicy, policy, "a targetRef cannot be read, and may be for the port"));
+        return Err(reject(Code::GatewayTlsPolicy, policy, "a targetRef is invalid and could refer to this port"));
     }
     let Some(id) = own.or_else(|| policies.remove(&TargetSection::Whole)) else {
         return match target::misplaced(&policies, service) {

@@ -33,6 +33,9 @@ const BODY: i64 = 1024;
 /// The most patterns of header names.
 const MOST_HEADERS: usize = 100;
 
+/// What a host is told whose own settings give way to those of the operator.
+const OPERATORS_HOLDS: &str = "no effect: the server is that of globalExtAuth, and the operator's setting holds";
+
 /// What is set about a server, without which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthSettings {
@@ -59,14 +62,18 @@ impl AuthSettings {
         AuthServer { extension, protocol: protocol.clone(), timeout: *timeout, fail_open: *fail_open, body: *body }
     }
 
-    /// Takes the operator's settings of the same server: no more requests pass without it, and it is asked in the operator's way. Gives
-    /// the fields below the host's authorization that are set and have no effect.
+    /// Takes the operator's settings of the same server: no more requests pass without it, and it is asked in the operator's way, for as
+    /// long as the operator says unless the host says how long. Gives the fields below the host's authorization that are set and have no
+    /// effect.
     fn take_operators(&mut self, operator: &Self, written: &AuthorizationServer) -> Vec<&'static str> {
         let mut ignored = Vec::new();
         let mut ignore = |is_written: bool, field| ignored.extend(is_written.then_some(field));
         if self.fail_open && !operator.fail_open {
             self.fail_open = false;
             ignore(true, "failOpen");
+        }
+        if self.timeout == Timeout::Default {
+            self.timeout = operator.timeout;
         }
         if self.protocol != operator.protocol {
             let is_same_kind = (self.protocol == AuthProtocol::Grpc) == (operator.protocol == AuthProtocol::Grpc);
@@ -96,8 +103,10 @@ pub struct OperatorServer {
 }
 
 impl OperatorServer {
-    fn is(&self, id: &ObjectRef) -> bool {
-        self.extension.0 == id.namespace && self.extension.1 == id.name
+    /// Whether it is this extension. Both groups may have one of its name: it is that which is asked.
+    fn is(&self, id: &ObjectRef, view: &mut impl HttpProxyView) -> bool {
+        let (namespace, name) = &self.extension;
+        *namespace == id.namespace && *name == id.name && resolve::extension::named(view, namespace, name) == *id
     }
 }
 
@@ -110,8 +119,8 @@ pub(crate) struct HostAuthorization {
     is_stated: bool,
     disabled: bool,
     context: AuthContext,
-    /// What stays of the context, whatever routes say: the operator's entries, where the host names the operator's server.
-    operators: AuthContext,
+    /// The operator's context, where the host names the operator's server: it stays, whatever routes say.
+    operators: Option<AuthContext>,
 }
 
 /// Reads what a host says; everything that is in the way of it.
@@ -138,7 +147,7 @@ pub(crate) fn of_host(
         let at = FieldPath::from("spec.virtualhost.tls.enableFallbackCertificate");
         rejections.push(Rejection::new(Code::ProxyTlsIncompatible, at, "cannot be used together with authorization"));
     }
-    let mut operators = AuthContext::new();
+    let mut operators = None;
     let server = match authorization.extension_ref.as_deref() {
         None => {
             if !settings.disabled && work.settings.global_authorization.is_none() {
@@ -161,13 +170,12 @@ pub(crate) fn of_host(
             let at = field.field("extensionRef");
             match extension(work, object, subject, reference, &at) {
                 Ok((id, extension)) => {
-                    if let Some(operator) = work.settings.global_authorization.as_ref().filter(|it| it.is(&id)) {
-                        operators = operator.settings.context.clone();
+                    let settings_of_operator = work.settings.global_authorization.as_ref();
+                    if let Some(operator) = settings_of_operator.filter(|operator| operator.is(&id, work.view)) {
+                        operators = Some(operator.settings.context.clone());
                         for name in settings.take_operators(&operator.settings, authorization) {
                             let at = FieldPath::from(format!("{field}.{name}").as_str());
-                            let why =
-                                "no effect: the server is that of globalExtAuth, and the operator's setting holds";
-                            work.report(subject, Rejection::new(Code::ProxyIgnored, at, why));
+                            work.report(subject, Rejection::new(Code::ProxyIgnored, at, OPERATORS_HOLDS));
                         }
                     }
                     Some(Arc::new(settings.server(extension)))
@@ -190,25 +198,28 @@ pub(crate) fn of_host(
 
 /// What a route says, with what its host says.
 pub(crate) fn of_route<V>(
-    work: &Work<'_, V>,
+    work: &mut Work<'_, V>,
     place: &FieldContext<'_>,
     route: &http_proxy::Route,
 ) -> Result<Authorization, Rejection> {
-    let HostAuthorization { server, is_stated, disabled, context, operators } = &work.authorization;
-    let (mut is_stated, mut disabled, mut context) = (*is_stated, *disabled, context.clone());
+    let HostAuthorization { server, mut is_stated, mut disabled, mut context, operators } = work.authorization.clone();
     if let Some(policy) = route.auth_policy.get()? {
         is_stated = true;
         let field = place.field.field("authPolicy").field("context");
         disabled = policy.disabled;
         let over_http = server.as_ref().is_some_and(|server| server.protocol != AuthProtocol::Grpc);
-        merge(&mut context, &policy.context, over_http, &field)?;
+        merge(&mut context, &policy.context, over_http && operators.is_none(), &field)?;
+        if over_http && !context.is_empty() {
+            context.clear();
+            work.report(place.subject, Rejection::new(Code::ProxyIgnored, field, OPERATORS_HOLDS));
+        }
     }
     Ok(match server {
         _ if disabled => Authorization::Disabled,
         Some(server) => {
             // The operator's entries win: the server decides by them.
-            context.extend(operators.iter().map(|(key, value)| (key.clone(), value.clone())));
-            Authorization::Ask(Arc::new(AuthCheck { server: server.clone(), context }))
+            context.extend(operators.unwrap_or_default());
+            Authorization::Ask(Arc::new(AuthCheck { server, context }))
         }
         None if is_stated => Authorization::AskDefault(Arc::new(context)),
         None => Authorization::Unset,
@@ -266,10 +277,15 @@ fn permitted(
     Err(resolve::Rejection::new(Code::ExtensionNotPermitted, why))
 }
 
-/// Reads what the operator sets about a server; an error names the field below it. A timeout that is too long is shortened.
+/// Reads what the operator sets about a server; an error names the field below it. A timeout that is too long is one: nobody would be
+/// told what is used instead.
 pub fn of_operator(server: &AuthorizationServer) -> Result<AuthSettings, String> {
-    let read = settings(server, &FieldPath::from(""), &mut Vec::new());
-    read.map_err(|rejection| format!("{}: {}", rejection.field, rejection.why))
+    let told = |field: &FieldPath, why: &dyn std::fmt::Display| format!("{field}: {why}");
+    let field = FieldPath::from("");
+    if let Err(error) = Timeout::parse(server.response_timeout.as_deref().unwrap_or_default()) {
+        return Err(told(&field.field("responseTimeout"), &error));
+    }
+    settings(server, &field, &mut Vec::new()).map_err(|rejection| told(&rejection.field, &rejection.why))
 }
 
 /// Reads everything about a server but which it is.

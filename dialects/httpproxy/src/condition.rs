@@ -118,9 +118,9 @@ impl Scope {
     ) -> Result<Option<Path>, Rejection> {
         match Path::parse(&joined(&self.prefix, text)) {
             Ok(path) => Ok((!self.is_empty).then_some(path)),
-            Err(error @ PathError::Character(_)) => {
+            Err(PathError::Character(_)) => {
                 if !self.is_empty {
-                    let why = format!("no effect: {error}, and no path of a request does");
+                    let why = "no effect: no request has this path, because a path contains no space, control character, `?` or `#`";
                     notes.push(Rejection::new(Code::ProxyIgnored, field.clone(), why));
                 }
                 Ok(None)

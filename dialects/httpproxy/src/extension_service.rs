@@ -216,7 +216,7 @@ impl<V: ExtensionView> Reading<'_, V> {
             return Err(unsupported("is of type ExternalName"));
         }
         let backend = service.backend(&PortRef::Number(port)).map_err(|found| match found.code {
-            Code::ExternalNameOff | Code::ExternalNameRefused => unsupported("is of type ExternalName"),
+            Code::ExternalNameOff | Code::ExternalNameNotAllowed => unsupported("is of type ExternalName"),
             _ => reject(found),
         })?;
         let by_dns = service.cluster(port, Transport::Tcp).is_none_or(|cluster| !cluster.discovery.is_by_eds());

@@ -121,7 +121,7 @@ impl Walk {
             }
             let others = self.cut.iter().filter(|object| **object != root.subject).count();
             let why = format!(
-                "it unfolds into more than {limit}: {others} of the HTTPProxies that it includes are served in part, each \
+                "it expands into more than {limit}: {others} of the HTTPProxies that it includes are served in part, each \
                  include with an equal share"
             );
             work.report(&root.subject, Rejection::new(code(limit), "spec".into(), why));
@@ -251,7 +251,8 @@ impl Walk {
         if self.cut.insert(visit.subject.clone()) {
             let root = std::iter::successors(Some(visit), |visit| Some(&*visit.parent.as_ref()?.0)).last();
             let root = root.map_or_else(String::new, |root| root.subject.to_string());
-            let why = format!("omitted from here on: {root} with its includes has more than {limit}");
+            let why =
+                format!("this and everything after it is omitted: {root} with its includes has more than {limit}");
             work.report(&visit.subject, Rejection::new(code(limit), from, why));
         }
         stand_in

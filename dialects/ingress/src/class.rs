@@ -54,19 +54,21 @@ pub enum Owner {
 pub fn owner(object: &Ingress, view: &mut impl IngressView, settings: &Settings) -> Owner {
     let Ok(named) = named(object) else { return Owner::OtherClass };
     let class = match named {
-        Some(name) if is_named(name, settings) => return Owner::Ours,
+        Some(name) if is_named(name, settings) && !settings.emissary_class => return Owner::Ours,
         Some(name) => view.class(name),
         None => view.default_class(),
     };
     let Some(name) = named.or(class.as_deref().map(|class| &*class.meta.name)) else {
         return if settings.class_names.is_empty() { Owner::Ours } else { Owner::OtherClass };
     };
-    if is_named(name, settings) || class.as_deref().is_some_and(|class| is_served(class, settings)) {
+    if class.as_deref().is_some_and(|class| is_served(class, settings)) {
         return Owner::Ours;
     }
+    // Ids count for Emissary's classes also where these are configured by name.
     match is_for_instance(object, name, class.as_deref(), settings) {
         Some(true) => Owner::Ours,
         Some(false) => Owner::OtherInstance,
+        None if is_named(name, settings) => Owner::Ours,
         None => Owner::OtherClass,
     }
 }

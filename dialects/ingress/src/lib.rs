@@ -132,7 +132,7 @@ impl Context<'_> {
 
     /// Tells that a limit is passed, and from which field on the object is left out.
     fn pass(&mut self, limit: budget::Limit, from: FieldPath) {
-        let why = format!("omitted from here on: the Ingress has more than {limit}");
+        let why = format!("this and everything after it is omitted: the Ingress has more than {limit}");
         self.verdicts.push(Verdict::new(Code::IngressLimit, self.subject.at(from), why));
     }
 

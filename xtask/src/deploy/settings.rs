@@ -88,7 +88,7 @@ pub fn all() -> Vec<Setting> {
         "serviceAccount.annotations" = json!({}), labels(), "Its annotations.";
         "rbac.create" = true, switch(), "Create the roles. `sesame rbac` prints them where somebody else does.";
         "rbac.mode" = "cluster", one_of(&["cluster", "namespaces", "named-secrets"]),
-            "What the rights extend to: all namespaces; `rbac.namespaces`, by Roles alone; Secrets only by name.";
+            "Scope of the permissions: all namespaces; only `rbac.namespaces`, by Roles; or Secrets only by name.";
         "rbac.namespaces" = json!([]), words(),
             "Namespaces to watch, and to have a Role in. That of Sesame must be among them for the addresses of its Service.";
         "rbac.clusterScoped" = false, switch(),

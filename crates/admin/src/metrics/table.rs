@@ -43,7 +43,7 @@ metrics! {
     counter sesame_batches [] "Batches of changes processed" = contour_dagrebuild;
     histogram sesame_build_seconds [] "Seconds from a batch of changes to published xDS resources" = contour_dagrebuild_seconds;
     gauge sesame_table_rows ["table"] "Rows of the pipeline's tables";
-    gauge sesame_table_held [] "Rows whose last computation failed";
+    gauge sesame_table_failed_rows [] "Rows whose last computation failed";
     counter sesame_recomputed_keys ["table"] "Keys recomputed";
     counter sesame_unchanged_keys [] "Keys recomputed with an unchanged result";
     gauge sesame_verdicts ["severity"] "Verdicts on objects, by severity";
@@ -67,7 +67,7 @@ metrics! {
     gauge sesame_xds_handshakes [] "xDS connections that are not authenticated yet";
     counter sesame_xds_refused_connections ["reason"] "xDS connections closed before authentication, by reason";
     gauge sesame_xds_certificate_expiry_timestamp_seconds ["certificate"] "Expiry time of the CA and the certificate of the xDS server, in seconds since the epoch";
-    gauge sesame_xds_certificates_refused [] "1 while the certificate files of the xDS server cannot be used and the last valid ones are used instead, else 0";
+    gauge sesame_xds_certificates_invalid [] "1 while the certificate files of the xDS server cannot be used and the last valid ones are used instead, else 0";
     gauge sesame_xds_certificates_behind [] "Replicas and proxies that a rotation of the certificates of xDS connections waits for, as known to the leader";
     gauge sesame_xds_streams ["service", "variant"] "Open xDS streams";
     counter sesame_xds_streams_ended ["reason"] "xDS streams closed by the server, by reason";

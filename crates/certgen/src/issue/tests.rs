@@ -120,7 +120,7 @@ fn keys_are_on_p256_and_serials_differ() {
 #[test]
 fn a_namespace_that_cannot_be_a_name_is_refused() {
     let error = Certificates::issue(&Request { namespace: "gätes".to_owned(), ..request(None) }).unwrap_err();
-    assert_eq!(error.to_string(), "the name \"sesame.gätes\" cannot stand in a certificate");
+    assert_eq!(error.to_string(), "the name \"sesame.gätes\" is not valid in a certificate");
 }
 
 #[test]

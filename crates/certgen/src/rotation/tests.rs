@@ -12,10 +12,10 @@ fn policy() -> Policy {
 }
 
 /// A replica and a proxy that have what the Secrets have.
-fn parties(secrets: &Secrets) -> Vec<Party> {
-    let party = |role: Role| {
+fn holders(secrets: &Secrets) -> Vec<CertificateHolders> {
+    let group = |role: Role| {
         let secret = secrets.of(role)?;
-        Some(Party {
+        Some(CertificateHolders {
             names: vec![format!("{role:?}")],
             count: 1,
             is_proxy: role == Role::Envoy,
@@ -23,11 +23,11 @@ fn parties(secrets: &Secrets) -> Vec<Party> {
             leaf: Some(secret.leaf.expires),
         })
     };
-    Role::ALL.into_iter().filter_map(party).collect()
+    Role::ALL.into_iter().filter_map(group).collect()
 }
 
-fn step(secrets: &Secrets, parties: &[Party], now: i64) -> Step {
-    next(secrets, &policy(), parties, "projectsesame", now).unwrap()
+fn step(secrets: &Secrets, holders: &[CertificateHolders], now: i64) -> Step {
+    next(secrets, &policy(), holders, "projectsesame", now).unwrap()
 }
 
 fn apply(secrets: &mut Secrets, step: &Step) -> bool {
@@ -44,7 +44,7 @@ fn apply(secrets: &mut Secrets, step: &Step) -> bool {
 fn work(secrets: &mut Secrets, now: i64) -> Vec<&'static str> {
     let mut done = Vec::new();
     loop {
-        let step = step(secrets, &parties(secrets), now);
+        let step = step(secrets, &holders(secrets), now);
         if !apply(secrets, &step) {
             return done;
         }
@@ -107,18 +107,18 @@ fn a_new_ca_takes_every_step_in_its_turn() {
     now += 600;
     assert_eq!(work(&mut secrets, now), [only]);
     assert_eq!(secrets.envoy.as_ref().unwrap().bundle, [new]);
-    assert_eq!(step(&secrets, &parties(&secrets), now + DAY), Step::Idle);
+    assert_eq!(step(&secrets, &holders(&secrets), now + DAY), Step::Idle);
 }
 
 #[test]
 fn whoever_is_behind_is_waited_for_and_whoever_says_nothing_for_a_day() {
     let mut secrets = installed();
     secrets.ca.as_mut().unwrap().is_requested = true;
-    let old = parties(&secrets);
+    let old = holders(&secrets);
     work(&mut secrets, START + DAY);
     let Step::Wait(waiting, _) = step(&secrets, &old, START + 20 * DAY) else { panic!("nobody trusts the new CA") };
     assert_eq!((waiting.behind_count, waiting.behind), (2, vec!["Server".to_owned(), "Envoy".to_owned()]));
-    let mut silent = parties(&secrets);
+    let mut silent = holders(&secrets);
     (silent[1].cas, silent[1].leaf) = (Vec::new(), None);
     let Step::Wait(waiting, _) = step(&secrets, &silent, START + DAY + 601) else { panic!("a proxy says nothing") };
     assert_eq!((waiting.behind_count, waiting.silent), (0, vec!["Envoy".to_owned()]));
@@ -172,7 +172,7 @@ fn a_clock_that_jumps_ends_no_rotation() {
     assert!(!work(&mut secrets, back + 600).is_empty());
     // Twenty years ahead: everything has expired, and is made anew without waiting for anybody.
     let mut secrets = installed();
-    let old = parties(&secrets);
+    let old = holders(&secrets);
     let now = START + 7300 * DAY;
     let mut steps = 0;
     loop {
@@ -200,7 +200,7 @@ fn what_was_made_while_the_clock_was_ahead_is_replaced_once_it_is_right() {
         let mut now = START + DAY;
         let begins = secrets.ca.as_ref().unwrap().current.as_ref().unwrap().certificate.begins;
         if begins > now {
-            assert_eq!(step(&secrets, &parties(&secrets), now), Step::NotYetValid(begins));
+            assert_eq!(step(&secrets, &holders(&secrets), now), Step::NotYetValid(begins));
             secrets.ca.as_mut().unwrap().is_requested = true;
         }
         let mut rounds = 0;
@@ -228,9 +228,9 @@ fn a_clock_that_is_far_behind_replaces_no_ca_and_signs_nothing() {
     let secrets = installed();
     let begun = begins(&secrets.ca.as_ref().unwrap().current);
     for now in [0, START - 3650 * DAY, START - DAY] {
-        assert_eq!(step(&secrets, &parties(&secrets), now), Step::NotYetValid(begun), "at {now}");
+        assert_eq!(step(&secrets, &holders(&secrets), now), Step::NotYetValid(begun), "at {now}");
     }
-    assert_eq!(step(&secrets, &parties(&secrets), START), Step::Idle, "once the clock is right");
+    assert_eq!(step(&secrets, &holders(&secrets), START), Step::Idle, "once the clock is right");
 
     let mut rotating = secrets.clone();
     rotating.ca.as_mut().unwrap().is_requested = true;
@@ -251,7 +251,7 @@ fn a_clock_that_is_far_behind_replaces_no_ca_and_signs_nothing() {
 fn a_clock_that_is_far_ahead_skips_nobody_who_is_behind_while_the_ca_is_valid() {
     let ahead = START + 3000 * DAY;
     let mut secrets = installed();
-    let old = parties(&secrets);
+    let old = holders(&secrets);
     let why = |step: &Step| match step {
         Step::WriteCa(_, why) | Step::WriteLeaf(_, _, why) | Step::Wait(_, why) => *why,
         _ => "",
@@ -270,7 +270,7 @@ fn a_clock_that_is_far_ahead_skips_nobody_who_is_behind_while_the_ca_is_valid() 
     assert_eq!(why(&step(&secrets, &old, ahead + 30 * DAY)), trust, "the clock jumps on");
 
     // The same for the old CA, after the next one signs.
-    let before = parties(&secrets);
+    let before = holders(&secrets);
     work(&mut secrets, ahead + 600);
     let have = "replicas and proxies to have certificates of the new CA";
     assert_eq!(why(&step(&secrets, &before, ahead + 30 * DAY)), have);
@@ -283,7 +283,7 @@ fn a_clock_that_is_a_little_behind_starts_no_rotation() {
     let all = "all CAs to trust";
     assert_eq!(work(&mut secrets, START - 3000), [all, all], "only the time is counted anew");
     assert!(secrets.ca.as_ref().unwrap().next.is_none());
-    assert_eq!(step(&secrets, &parties(&secrets), START), Step::Idle);
+    assert_eq!(step(&secrets, &holders(&secrets), START), Step::Idle);
 }
 
 /// Where the CA lasts no longer than the certificates, they are not made again and again.
@@ -291,7 +291,7 @@ fn a_clock_that_is_a_little_behind_starts_no_rotation() {
 fn a_short_ca_makes_no_loop() {
     let mut secrets = installed();
     secrets.ca.as_mut().unwrap().is_requested = true;
-    let old = parties(&secrets);
+    let old = holders(&secrets);
     let end = START + 3650 * DAY;
     for day in (end - 100 * DAY..end).step_by(usize::try_from(DAY).unwrap()) {
         let mut writes = 0;

@@ -9,7 +9,7 @@ use crate::arena::Arena;
 use crate::erased::{AnyTable, Later, TablePositions, Tables};
 use crate::index::Differ;
 use crate::node::Node;
-use crate::offload::{Borrowed, Fetched, Job, Lent, Offload, Replaced};
+use crate::offload::{Fetched, FetchedReads, Job, Offload, Replaced, SharedTables};
 use crate::reads::{Reader, Reads, Record};
 use crate::table::Table;
 
@@ -51,16 +51,16 @@ impl<T: Table> Store<T> {
     }
 
     /// The computation of the row that has waited longest.
-    pub(super) fn job(&mut self, lent: &Arc<Lent>) -> Option<Job> {
+    pub(super) fn job(&mut self, shared: &Arc<SharedTables>) -> Option<Job> {
         let (_, slot) = self.queued.pop_front()?;
         let rule = self.rule.clone().expect("only rows of derived tables are offloaded");
         self.rows.get_mut(slot).offload = Offload::Running;
         let (key, old, good) = (self.rows.key(slot).clone(), self.rows.get(slot).value.clone(), self.good(slot));
         let (at, differs): (u16, Vec<_>) = (self.at, self.indexes.iter().map(|index| index.differ()).collect());
         let reader = Reader { name: T::NAME, lane: self.lane };
-        let work = move |lent: &Lent| -> Box<dyn Any + Send> {
+        let work = move |shared: &SharedTables| -> Box<dyn Any + Send> {
             let arena = Arena::new();
-            let mut reads = Reads::lent(Borrowed::new(lent, &arena), at, reader);
+            let mut reads = Reads::fetched(FetchedReads::new(shared, &arena), at, reader);
             let result = rule.evaluate(&key, old.as_ref(), || good, &mut reads);
             let (misuse, pending) = (reads.misuse(), reads.pending());
             drop(reads);
@@ -71,7 +71,7 @@ impl<T: Table> Store<T> {
             });
             Box::new(Outcome { result, differences, fetched: arena.into_vec(), misuse, pending })
         };
-        Some(Job { at, slot, table: T::NAME, lent: Arc::clone(lent), work: Box::new(work) })
+        Some(Job { at, slot, table: T::NAME, shared: Arc::clone(shared), work: Box::new(work) })
     }
 
     pub(super) fn take_result(

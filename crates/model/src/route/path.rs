@@ -53,6 +53,12 @@ impl Path {
         Self("/".into())
     }
 
+    /// The same with one final slash, which may be the one byte more than [`LONGEST`].
+    #[must_use]
+    pub fn with_final_slash(&self) -> Self {
+        Self(with_final_slash(&self.0))
+    }
+
     /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -116,6 +122,12 @@ impl PathReplacement {
         Self::parse(text)
     }
 
+    /// The same with one final slash, which may be the one byte more than [`LONGEST`].
+    #[must_use]
+    pub fn with_final_slash(&self) -> Self {
+        Self(with_final_slash(&self.0))
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -144,6 +156,10 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+fn with_final_slash(text: &str) -> Arc<str> {
+    format!("{}/", text.trim_end_matches('/')).into()
 }
 
 fn shown(text: &str) -> Box<str> {
@@ -276,5 +292,16 @@ mod tests {
         assert_eq!(below("/a/"), below("/a"));
         assert_eq!(below("/"), PathMatch::Prefix(Path::root()));
         assert_eq!(below("//"), PathMatch::Prefix(Path::root()));
+    }
+
+    #[test]
+    fn one_final_slash_is_added_to_any_path() {
+        for (text, with_slash) in [("/a", "/a/"), ("/a/", "/a/"), ("/a//", "/a/"), ("/", "/")] {
+            assert_eq!(Path::parse(text).expect("a path").with_final_slash().as_str(), with_slash);
+            assert_eq!(PathReplacement::parse(text).expect("a text").with_final_slash().as_str(), with_slash);
+        }
+        let longest = format!("/{}", "a".repeat(LONGEST - 1));
+        let path = Path::parse(&longest).expect("a path of the greatest length");
+        assert_eq!(path.with_final_slash().as_str(), format!("{longest}/"));
     }
 }

@@ -68,7 +68,10 @@ impl ProxyState {
             ProxyState::Acknowledged { counts, refusal: Some(refusal) } => {
                 let ProxyCounts { acknowledged, connected } = counts;
                 let text = cut(&refusal.text, LONGEST_ERROR);
-                format!("Accepted by {acknowledged} of {connected} connected proxies; {} refused: {text}", refusal.node)
+                format!(
+                    "Accepted by {acknowledged} of {connected} connected proxies; {} rejected it: {text}",
+                    refusal.node
+                )
             }
         }
     }
@@ -90,7 +93,7 @@ mod tests {
         assert_eq!(acknowledged(3, 4, None), "Accepted by 3 of 4 connected proxies.");
         assert_eq!(
             acknowledged(2, 3, Some(("envoy-7xk", "cannot bind 0.0.0.0:8443"))),
-            "Accepted by 2 of 3 connected proxies; envoy-7xk refused: cannot bind 0.0.0.0:8443"
+            "Accepted by 2 of 3 connected proxies; envoy-7xk rejected it: cannot bind 0.0.0.0:8443"
         );
     }
 

@@ -245,9 +245,9 @@ impl Table for EmissaryTcpPlan {
 
 impl Derived for EmissaryTcpPlan {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<TcpPlan> {
-        let cross_namespace = reads.get::<ForEmissary>(&())?.cross_namespace;
+        let settings = reads.get::<ForEmissary>(&())?;
         let objects = all::<TcpMapping>(reads);
-        Some(TcpPlan::of(objects.iter().map(|(_, object)| &**object), cross_namespace))
+        Some(TcpPlan::of(objects.iter().map(|(_, object)| &**object), settings))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is told about the objects in annotations: on their annotated, each with its line in the annotation.
+//! Verdicts about the objects in annotations, reported on the annotated object, each with its line in the annotation.
 
 use super::{
     Owner, Owners,
@@ -41,7 +41,7 @@ impl Derived for AnnotationVerdicts {
     }
 }
 
-/// What is told about an object, on the annotated object.
+/// A verdict about an object in an annotation, as it is reported on the annotated object.
 fn relocated(
     verdict: &Verdict,
     annotated: &ObjectRef,
@@ -97,7 +97,7 @@ pub fn changes(engine: &mut Engine) -> Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>
         .collect()
 }
 
-/// What there is to say on an object: on one in an annotation nothing, for it is reported on the annotated object.
+/// The verdicts that are reported on an object: none on one in an annotation, for they are reported on the annotated object.
 fn verdicts_on(engine: &Engine, object: &ObjectRef) -> Option<Arc<Vec<Verdict>>> {
     match engine.get::<Owners>(object).map(|owner| &**owner) {
         Some(Owner::Annotation(_)) => None,

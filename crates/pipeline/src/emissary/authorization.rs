@@ -6,7 +6,7 @@ use crate::{
     settings::{ForAuthorization, ForEmissary},
     view::TableView,
 };
-use dialect_emissary::{AuthServiceInEffect, auth_service::AuthServices};
+use dialect_emissary::{AuthServiceInEffect, auth_service::AuthServices, module};
 use engine::{Derived, Reads, Table};
 use kinds::emissary::{AuthService, Module, module::AUTHENTICATION};
 use model::{FleetId, ObjectRef, listener::AuthorizationService};
@@ -37,28 +37,21 @@ impl Table for EmissaryAuthServices {
 impl Derived for EmissaryAuthServices {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<AuthServicesRow> {
         let settings = reads.get::<ForEmissary>(&())?;
-        let objects: Vec<Arc<AuthService>> = super::all(reads).into_iter().map(|(_, object)| object).collect();
-        let is_of_sesame = |namespace: &str| *namespace == *settings.namespace;
-        let module = if objects.is_empty() {
-            let named = reads.scan::<Emissary<Module>>().into_iter().filter(|module| *module.name == *AUTHENTICATION);
-            // As with AuthServices, those of Sesame's own namespace come first.
-            let first = named.min_by_key(|module| (!is_of_sesame(&module.namespace), *module))?;
-            Some(first.clone())
-        } else {
-            None
-        };
-        // The operator's own server guards everybody, unless it is only asked about routes that say so, which a Mapping cannot: what takes
-        // its place stands where the operator alone writes.
+        let mut objects: Vec<Arc<AuthService>> = super::all(reads).into_iter().map(|(_, object)| object).collect();
+        let is_operators = |namespace: &str| settings.cross_namespace || *namespace == *settings.namespace;
+        // What takes the place of the operator's own server stands where the operator alone writes.
         let global = reads.get::<ForAuthorization>(&()).and_then(|global| global.as_ref().as_ref());
-        let is_guarded = global.is_some_and(|global| !global.settings.disabled);
-        let is_operators = match &module {
-            Some(module) => is_of_sesame(&module.namespace),
-            None => objects.iter().any(|object| is_of_sesame(&object.meta.namespace)),
-        };
-        if is_guarded && !is_operators && !settings.cross_namespace {
-            return None;
+        if global.is_some() && !objects.iter().any(|object| is_operators(&object.meta.namespace)) {
+            objects.clear();
         }
-        if let Some(module) = module {
+        if objects.is_empty() {
+            // A Module closes what nobody guards: also where the operator's server is asked only about routes that say so, which
+            // a Mapping cannot.
+            let is_guarded = global.is_some_and(|global| !global.settings.disabled);
+            let named = reads.scan::<Emissary<Module>>().into_iter().filter(|module| *module.name == *AUTHENTICATION);
+            let named = named.filter(|module| !is_guarded || is_operators(&module.namespace)).cloned();
+            let modules: Vec<_> = named.filter_map(|name| reads.get::<Emissary<Module>>(&name)).collect();
+            let module = module::authentication(modules.iter().map(|module| &*module.object), settings)?;
             return Some(AuthServicesRow { all: AuthServices::closed(module), secrets: Vec::new() });
         }
         let mut view = TableView::new(reads, self.fetched_secrets);

@@ -1,7 +1,7 @@
 //! What changed in the tables of resources, for each fleet.
 //!
 //! In: the changes of the tables, and who uses what. Out: what each fleet is to be told. In the middle of a batch only the lane comes
-//! out, and who was told is noted ([`Early`]); at the end of the batch everything is decided by whoever uses it then.
+//! out, and who was told is noted ([`LaneChanges`]); at the end of the batch everything is decided by whoever uses it then.
 
 use super::{
     CaResources, ClusterResources, EndpointResources, HostSecretResources, Resource, Resources, SecretResources,
@@ -31,7 +31,7 @@ pub type FleetChanges = BTreeMap<FleetId, xds::Changes>;
 /// What came out of the lane in the middle of a batch, and for which fleets. Who uses what may change until the end of the batch, also
 /// where the resource itself does not: at the end it is decided again.
 #[derive(Default)]
-pub struct Early {
+pub struct LaneChanges {
     clusters: Given<ClusterResources>,
     endpoints: Given<EndpointResources>,
     cas: Given<CaResources>,
@@ -41,7 +41,7 @@ pub struct Early {
 type Given<T> = BTreeMap<<T as Table>::Key, BTreeSet<FleetId>>;
 
 /// What changed in the tables of the lane, in the middle of a batch.
-pub fn lane_changes(engine: &mut Engine, early: &mut Early, into: &mut FleetChanges) {
+pub fn lane_changes(engine: &mut Engine, early: &mut LaneChanges, into: &mut FleetChanges) {
     take_early::<ClusterResources>(engine, &mut early.clusters, into);
     take_early::<EndpointResources>(engine, &mut early.endpoints, into);
     take_early::<CaResources>(engine, &mut early.cas, into);
@@ -49,7 +49,7 @@ pub fn lane_changes(engine: &mut Engine, early: &mut Early, into: &mut FleetChan
 }
 
 /// What changed in all tables.
-pub fn all_changes(engine: &mut Engine, early: Early, into: &mut FleetChanges) {
+pub fn all_changes(engine: &mut Engine, early: LaneChanges, into: &mut FleetChanges) {
     settle_early::<ClusterResources>(early.clusters, engine, into);
     settle_early::<EndpointResources>(early.endpoints, engine, into);
     settle_early::<CaResources>(early.cas, engine, into);

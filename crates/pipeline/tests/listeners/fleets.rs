@@ -158,7 +158,7 @@ fn a_refusal_is_its_fleets_own() {
     let (one, two) = (listener(&named(1)), listener(&named(2)));
     assert_eq!(one.name, two.name);
     let content = xds::content_version(&one.body);
-    let outcome = xds::Outcome::Refused { text: "cannot bind".into(), held: None };
+    let outcome = xds::Outcome::Rejected { text: "cannot bind".into(), held: None };
     let outcome = xds::ResourceOutcome { kind: one.kind, name: one.name.clone(), version: content, content, outcome };
     pipeline.on_outcome_in(&named(1), &outcome);
     let mut output = pipeline.settle();
@@ -220,7 +220,7 @@ fn what_one_fleet_refuses_others_keep() {
     for (kind, name) in shared {
         let resource = published.iter().find(|found| found.kind == kind && &*found.name == name).unwrap();
         let content = xds::content_version(&resource.body);
-        let outcome = xds::Outcome::Refused { text: "too old for this".into(), held: None };
+        let outcome = xds::Outcome::Rejected { text: "too old for this".into(), held: None };
         let outcome = xds::ResourceOutcome { kind, name: name.into(), version: content, content, outcome };
         pipeline.on_outcome_in(&named(1), &outcome);
         let mut output = pipeline.settle();

@@ -330,7 +330,7 @@ fn who_claimed_a_listener_that_proxies_refuse_is_told() {
         let mut upserts = output.xds.upserts.iter();
         let resource = upserts.find(|resource| format!("{} {}", resource.kind, resource.name) == name).unwrap();
         let content = xds::content_version(&resource.body);
-        let outcome = xds::Outcome::Refused { text: "cannot bind".into(), held: None };
+        let outcome = xds::Outcome::Rejected { text: "cannot bind".into(), held: None };
         let (kind, name) = (resource.kind, resource.name.clone());
         pipeline.on_outcome(&xds::ResourceOutcome { kind, name, version: content, content, outcome });
     }

@@ -105,7 +105,7 @@ async fn keys_that_pass_our_checks_are_shown_in_both_modes() {
             keys.iter().map(|(name, _, _, versions)| (name.as_str(), (*versions).to_owned())).collect();
         world.proxy.publish(Changes::default()).await.unwrap();
         while let Ok(event) = events.try_recv() {
-            if let Event::Refused(refusal) = event {
+            if let Event::Rejected(refusal) = event {
                 panic!("{} {}: {}", refusal.kind, refusal.name, refusal.text);
             }
         }
@@ -185,7 +185,7 @@ async fn what_passes_our_checks_is_never_refused() {
     // Asks for all answers once more, and fails if one was a refusal.
     world.proxy.publish(Changes::default()).await.unwrap();
     while let Ok(event) = events.try_recv() {
-        if let Event::Refused(refusal) = event {
+        if let Event::Rejected(refusal) = event {
             panic!("{} {}: {}", refusal.kind, refusal.name, refusal.text);
         }
     }
@@ -238,7 +238,7 @@ async fn crls_that_pass_our_checks_are_never_refused() {
     world.proxy.has_secrets(names.iter().map(String::as_str)).await.unwrap();
     world.proxy.publish(Changes::default()).await.unwrap();
     while let Ok(event) = events.try_recv() {
-        if let Event::Refused(refusal) = event {
+        if let Event::Rejected(refusal) = event {
             panic!("{} {}: {}", refusal.kind, refusal.name, refusal.text);
         }
     }

@@ -1,5 +1,5 @@
-//! Listeners of Emissary behind a load balancer that says who the client is, in plaintext, before TLS, and in plaintext on a port for
-//! TLS: through a real Envoy.
+//! Listeners of Emissary behind a load balancer that says who the client is, in plaintext, before TLS, in plaintext on a port for TLS, and
+//! for TCPMappings: through a real Envoy.
 
 use super::requests::TURN;
 use super::world::{World, object, secret, service};
@@ -16,6 +16,9 @@ const AFTER_TLS: u16 = 9554;
 /// The protocols HTTPPROXY and HTTPSPROXY.
 const HTTP_PROXY: u16 = 9555;
 const HTTPS_PROXY: u16 = 9556;
+/// For TCPMappings: all connections, and those of a name under TLS.
+const TCP: u16 = 9557;
+const TLS_TCP: u16 = 9558;
 const NAME: &str = "a.example.com";
 const PREAMBLE: &str = "PROXY TCP4 10.1.2.3 192.0.2.1 40000 443\r\n";
 
@@ -44,7 +47,11 @@ async fn a_preamble_is_read_before_http_and_before_tls() {
             listener("after-tls", AFTER_TLS, "protocolStack", json!(["TLS", "PROXY", "HTTP", "TCP"])),
             listener("http-proxy", HTTP_PROXY, "protocol", json!("HTTPPROXY")),
             listener("https-proxy", HTTPS_PROXY, "protocol", json!("HTTPSPROXY")),
+            listener("tcp", TCP, "protocolStack", json!(["PROXY", "TCP"])),
+            listener("tls-tcp", TLS_TCP, "protocolStack", json!(["PROXY", "TLS", "TCP"])),
             of(kind::HOST, "a", &host),
+            of(kind::TCP_MAPPING, "raw", &json!({ "port": TCP, "service": "web" })),
+            of(kind::TCP_MAPPING, "named", &json!({ "port": TLS_TCP, "host": NAME, "service": "web" })),
             of(kind::MAPPING, "web", &json!({ "hostname": "*", "prefix": "/", "service": "web" })),
             secret(&ca, "tls", NAME),
             service("web", backend.ip()),
@@ -60,4 +67,12 @@ async fn a_preamble_is_read_before_http_and_before_tls() {
         // A connection that does not begin with one is nobody's.
         assert!(client.get("/").await.is_err());
     }
+    // The service of a TCPMapping gets what follows the preamble, and nothing else tells it who the client is.
+    for client in [at(TCP), tls(TLS_TCP)] {
+        let answer = client.clone().preamble(PREAMBLE).get("/").await.unwrap();
+        assert_eq!((answer.status.as_u16(), answer.backend()), (200, Some("web")));
+        assert!(client.get("/").await.is_err(), "a connection without a preamble is closed");
+    }
+    let nobodys = tls(TLS_TCP).sni("b.example.com").preamble(PREAMBLE).get("/").await;
+    assert!(nobodys.is_err(), "the name is read behind the preamble: {nobodys:?}");
 }

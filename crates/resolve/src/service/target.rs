@@ -36,7 +36,7 @@ fn external_name(object: &kinds::Service, settings: &Settings) -> Result<Arc<str
     if !settings.external_names {
         return Err(Rejection::new(Code::ExternalNameOff, format!("{subject} is of type ExternalName")));
     }
-    let refused = |why: String| Rejection::new(Code::ExternalNameRefused, format!("{subject}: {why}"));
+    let refused = |why: String| Rejection::new(Code::ExternalNameNotAllowed, format!("{subject}: {why}"));
     let name = match object.spec.external_name.get() {
         Ok(Some(name)) => name.trim_end_matches('.').to_ascii_lowercase(),
         Ok(None) => return Err(refused("externalName is missing".into())),

@@ -148,7 +148,7 @@ fn external_names_never_lead_back_to_us() {
         "224.0.0.1",
     ] {
         let Err(rejection) = external(name) else { panic!("{name:?} was let through") };
-        assert_eq!(rejection.code, Code::ExternalNameRefused, "{name:?}");
+        assert_eq!(rejection.code, Code::ExternalNameNotAllowed, "{name:?}");
     }
 }
 

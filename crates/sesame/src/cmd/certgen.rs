@@ -99,7 +99,7 @@ pub async fn run(args: Args) -> Result<()> {
         names.for_each(|name| *name = name.replacen("sesamecert", "contourcert", 1));
     }
     if args.yaml {
-        output::write(Path::new("-"), &yaml(&secrets).context("the Secrets have no form in YAML")?)?;
+        output::write(Path::new("-"), &yaml(&secrets).context("the Secrets cannot be encoded as YAML")?)?;
     }
     if args.kube {
         let client =

@@ -13,7 +13,7 @@ use crate::operate::controllers::{Controller, ControllerFlags};
 use crate::operate::print::{Format, OutputFlags, yaml};
 use crate::operate::table::Table;
 use crate::operate::{Outcome, exit};
-use crate::output::NobodyReads;
+use crate::output::OutputClosed;
 use crate::problem::Coded;
 
 /// Show the xDS resources that are sent to proxies, without keys
@@ -95,7 +95,7 @@ async fn print(args: &Args) -> Result<Outcome> {
     let mut failed = None;
     for controller in &controllers {
         match from(controller, &path, args.output.format).await {
-            Err(error) if !error.is::<NobodyReads>() => _ = failed.get_or_insert(error),
+            Err(error) if !error.is::<OutputClosed>() => _ = failed.get_or_insert(error),
             done => return done.map(|()| Outcome::Fine),
         }
     }
@@ -147,7 +147,7 @@ fn text(page: &Page) -> String {
 
 fn write(bytes: &[u8]) -> Result<()> {
     match io::stdout().write_all(bytes) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(NobodyReads.into()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(OutputClosed.into()),
         result => result.coded(Code::FileNotWritable, || "cannot print".to_owned()),
     }
 }

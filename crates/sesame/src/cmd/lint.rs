@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(error),
     };
     match print(args, &report) {
-        Err(error) if !error.is::<output::NobodyReads>() => failed(error),
+        Err(error) if !error.is::<output::OutputClosed>() => failed(error),
         _ => code(args, &report),
     }
 }

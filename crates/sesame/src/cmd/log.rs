@@ -18,7 +18,7 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 ///
 /// Changes all replicas at once, until they restart or the level is changed again.
 ///
-/// Exit code: 0 if every replica has the level, 1 if some have not, 2 if no replica could be reached.
+/// Exit code: 0 if every replica has the level, 1 if some replicas do not, 2 if no replica could be reached.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Level: off, error, warn, info, debug or trace; also per module, such as `info,xds=debug`. Without it, the levels are shown

@@ -2,7 +2,7 @@
 
 mod crds;
 mod nodes;
-mod rights;
+mod permissions;
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ use crate::operate::{Outcome, exit};
 /// The oldest minor version of Kubernetes 1 that the manifests are made for.
 const OLDEST_MINOR: u32 = 31;
 
-/// Check a cluster before the installation: rights, CRDs, versions, ports
+/// Check a cluster before the installation: permissions, CRDs, versions, ports
 ///
 /// Reads only. What cannot be read is reported, and is not an error of the cluster.
 ///
@@ -69,7 +69,7 @@ pub async fn run(args: Args) -> ExitCode {
 async fn print(args: &Args) -> Result<Outcome> {
     let client = args.cluster.connect().await?;
     let mut checks = vec![version(&client).await?];
-    checks.extend(rights::check(&client, &args.cluster.namespace).await?);
+    checks.extend(permissions::check(&client, &args.cluster.namespace).await?);
     checks.extend(crds::check(&client).await);
     checks.extend(nodes::check(&client, &args.host_ports).await);
     args.output.print(&checks, || text(&checks))?;

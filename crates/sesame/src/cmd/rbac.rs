@@ -20,7 +20,7 @@ const LEASE: &str = "leader-elect";
 /// The comment at the top has the flags that `serve` needs beside them. `kubectl apply -f -` takes the output.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What the rights extend to
+    /// Scope of the permissions
     #[arg(long, value_enum, value_name = "MODE", default_value = "cluster")]
     mode: Mode,
     /// Comma-separated list of namespaces to watch [default: all, with a ClusterRole]
@@ -32,7 +32,7 @@ pub struct Args {
     /// With --mode named-secrets: comma-separated list of Secrets to read, NAMESPACE/NAME
     #[arg(long, value_name = "SECRETS", default_value = "", hide_default_value = true, value_parser = flags::namespaced_names)]
     secrets: NamespacedNames,
-    /// Also the rights to issue the certificates of xDS connections (`serve --xds-certificates-dir`)
+    /// Also the permissions to issue the certificates of xDS connections (`serve --xds-certificates-dir`)
     #[arg(long)]
     issue_certificates: bool,
     /// Name of the Lease
@@ -49,7 +49,7 @@ pub struct Args {
     service_account: String,
 }
 
-/// What the rights extend to.
+/// Scope of the permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     /// All namespaces, by a ClusterRole
@@ -105,7 +105,7 @@ fn text(args: &Args) -> Result<String> {
         "serviceAccount": { "name": args.service_account },
     });
     let roles = manifest::yaml(&rbac::documents(), Values { settings: &settings, namespace: &args.namespace });
-    Ok(format!("# The rights of: sesame serve{}\n{roles}", serve_flags(args)))
+    Ok(format!("# Permissions of: sesame serve{}\n{roles}", serve_flags(args)))
 }
 
 fn is_watched(args: &Args, namespace: &str) -> bool {

@@ -178,7 +178,7 @@ async fn follow(args: &Args, mut current: Settings, changes: mpsc::UnboundedSend
                 for problem in &problems {
                     warn!(code = %problem.code, "{problem} ({})", problem.code.help());
                 }
-                let code = Code::ConfigRefused;
+                let code = Code::ConfigRejected;
                 warn!(%code, "{code}: {}: {} ({})", path.display(), code.title(), code.help());
             }
         }
@@ -201,7 +201,7 @@ fn serve(
         }
         let workdir = EnvoyWorkdir::make()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on loopback")?;
-        let port = listener.local_addr().context("cannot tell the port")?.port();
+        let port = listener.local_addr().context("cannot determine the local port")?.port();
         let security = Security::Tls(Arc::new(Tls::load(workdir.server_files())?));
         let proxy = Proxy { program, bootstrap: workdir.bootstrap(port)?, log: workdir.log() };
         let [http, https, _] = binds.map(|(_, bind)| SocketAddr::new(bind.address, bind.port));
@@ -223,7 +223,7 @@ fn serve(
 /// A port on loopback that nobody listens on.
 fn free_port() -> Result<u16> {
     let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
-    Ok(listener.local_addr().context("cannot tell the port")?.port())
+    Ok(listener.local_addr().context("cannot determine the local port")?.port())
 }
 
 fn is_free(flag: &str, bind: Bind) -> Result<()> {

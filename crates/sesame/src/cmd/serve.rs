@@ -162,7 +162,7 @@ pub struct Args {
     /// file, else projectsesame.io/gateway-controller]
     #[arg(long, value_name = "NAME")]
     pub gateway_controller_name: Option<String>,
-    /// Id of this instance: of Emissary's objects those are read whose ambassador_id names it
+    /// Instance ID: only Emissary objects with this ambassador_id are read
     #[arg(long, env = "AMBASSADOR_ID", value_name = "ID", default_value = flags::AMBASSADOR_ID)]
     pub ambassador_id: String,
     /// Watch the namespace of Sesame only, as Emissary does; --watch-namespaces overrides it

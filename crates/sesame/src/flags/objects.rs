@@ -9,7 +9,7 @@ use super::{ForeignProtection, Names, emissary::EmissaryFlags, names};
 /// Flags about objects.
 #[derive(Debug, clap::Args)]
 pub struct ObjectFlags {
-    /// Path of a configuration file, as of `sesame serve`: what it says about proxies and objects holds
+    /// Path of a configuration file, as of `sesame serve`; its settings for proxies and objects apply
     #[arg(long, short = 'c', value_name = "FILE")]
     pub config_path: Option<PathBuf>,
     /// Comma-separated list of ingress classes to serve
@@ -18,7 +18,7 @@ pub struct ObjectFlags {
     /// How to handle objects with protecting annotations of other ingress controllers, such as access lists
     #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
     foreign_protection: ForeignProtection,
-    /// Id of this instance: of Emissary's objects those are read whose ambassador_id names it
+    /// Instance ID: only Emissary objects with this ambassador_id are read
     #[arg(long, env = "AMBASSADOR_ID", value_name = "ID", default_value = super::AMBASSADOR_ID)]
     ambassador_id: String,
     #[command(flatten)]

@@ -15,7 +15,7 @@ mod proxies;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use certgen::rotation::{self, Certificate, Party, Policy, Role, Step, Waiting};
+use certgen::rotation::{self, Certificate, Policy, Role, Step, Waiting};
 use certgen::store::{self, Store};
 use model::Code;
 use prometheus_client::metrics::gauge::Gauge;
@@ -187,9 +187,9 @@ impl Issuer {
         logged.has_cache_key = true;
         for _ in 0..WRITES {
             let stored = timeout(self.store.read()).await?;
-            let parties: Vec<Party> = self.replicas.certificates().into_iter().map(party).collect();
+            let holders: Vec<_> = self.replicas.certificates().into_iter().map(holders).collect();
             let secrets = stored.secrets();
-            let step = rotation::next(&secrets, &self.issuing.policy, &parties, self.store.namespace(), now());
+            let step = rotation::next(&secrets, &self.issuing.policy, &holders, self.store.namespace(), now());
             let step = step.map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
             let waiting = match &step {
                 Step::Wait(waiting, _) => waiting.behind_count + waiting.silent_count,
@@ -294,9 +294,9 @@ impl LastLogged {
     }
 }
 
-fn party(holders: CertificateHolders) -> Party {
-    let CertificateHolders { names, count, is_proxy, cas, leaf } = holders;
-    Party { names, count, is_proxy, cas, leaf }
+fn holders(reported: CertificateHolders) -> rotation::CertificateHolders {
+    let CertificateHolders { names, count, is_proxy, cas, leaf } = reported;
+    rotation::CertificateHolders { names, count, is_proxy, cas, leaf }
 }
 
 async fn timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {

@@ -65,7 +65,7 @@ impl DiskCache {
     pub async fn run(mut self, server: Server) {
         let (files, restoring) = (self.files.clone(), server.clone());
         if let Err(error) = blocking(move || restore(&files, &restoring)).await {
-            let code = Code::DiskCacheRefused;
+            let code = Code::DiskCacheIgnored;
             warn!(%code, "{code}: {}: {error:#} ({})", code.title(), code.help());
         }
         let (mut written, mut rest) = (Vec::new(), LOOK);
@@ -127,7 +127,7 @@ fn published(server: &Server) -> Option<Vec<(Fleet, Arc<Snapshot>)>> {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(anyhow!("the work was lost: {error}")))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(anyhow!("the background task failed: {error}")))
 }
 
 /// Reads the file, if there is one.

@@ -249,11 +249,11 @@ impl Live {
     }
 
     fn refuse(&self, origin: &str, problems: &[Problem]) {
-        self.metrics.refused();
+        self.metrics.rejected();
         for problem in problems {
             warn!(code = %problem.code, "{problem} ({})", problem.code.help());
         }
-        let code = Code::ConfigRefused;
+        let code = Code::ConfigRejected;
         warn!(%code, "{code}: {origin}: {} ({})", code.title(), code.help());
     }
 }

@@ -39,7 +39,7 @@ impl Tasks {
         let stop = self.stop.clone();
         self.running.spawn(async move {
             let caught = AssertUnwindSafe(task).catch_unwind().await;
-            let ended = caught.unwrap_or_else(|_| Err(anyhow!("{name} panicked; the log has the place")));
+            let ended = caught.unwrap_or_else(|_| Err(anyhow!("{name} panicked; see the log for the location")));
             if stop.is_cancelled() || ended.is_err() { (name, ended) } else { (name, Err(anyhow!("{name} ended"))) }
         });
     }
@@ -73,8 +73,8 @@ impl Tasks {
     async fn failure(&mut self) -> Result<()> {
         match self.running.join_next().await {
             Some(Ok((_, failed))) => failed,
-            Some(Err(error)) => bail!("a task was lost: {error}"),
-            None => bail!("there is nothing to do"),
+            Some(Err(error)) => bail!("a task was aborted: {error}"),
+            None => bail!("no tasks were started"),
         }
     }
 }

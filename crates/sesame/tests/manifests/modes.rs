@@ -23,7 +23,7 @@ fn rbac(words: &[&str]) -> Result<String, String> {
 
 /// The flags that the first line of the output names.
 fn serve_flags(roles: &str) -> Vec<String> {
-    let line = roles.lines().next().unwrap().strip_prefix("# The rights of: sesame serve ").unwrap();
+    let line = roles.lines().next().unwrap().strip_prefix("# Permissions of: sesame serve ").unwrap();
     line.split(' ').map(str::to_owned).collect()
 }
 

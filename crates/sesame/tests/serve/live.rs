@@ -80,7 +80,7 @@ async fn a_file_changes_twenty_times_is_broken_and_mended_and_nothing_is_lost() 
     load.answered(100).await;
     load.stop().await.assert_nothing_lost();
     assert_eq!(replica.metric("sesame_configuration_changes_total", "applied").await, 20.0);
-    assert_eq!(replica.metric("sesame_configuration_changes_total", "refused").await, 4.0);
+    assert_eq!(replica.metric("sesame_configuration_changes_total", "rejected").await, 4.0);
     assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
     let log = replica.process.log().text();
     assert!(log.contains("sesame.yaml:3:34: expected a number from 0 to 255, found the number 256"), "{log}");
@@ -189,7 +189,7 @@ async fn ports_and_the_log_level_change_and_what_needs_a_restart_is_said() {
     assert!(level().await.contains("info"), "{}", level().await);
     let page = String::from_utf8(metrics(8101).get("/metrics").await.unwrap().body.to_vec()).unwrap();
     assert!(page.contains("sesame_configuration_valid 1"), "{page}");
-    assert!(page.contains("sesame_configuration_changes_total{result=\"refused\"} 1"), "{page}");
+    assert!(page.contains("sesame_configuration_changes_total{result=\"rejected\"} 1"), "{page}");
     replace(&file, "");
     let usual = async || match metrics(8000).get("/metrics").await {
         Ok(answer) if answer.status == 200 => Ok(()),
@@ -391,7 +391,7 @@ async fn a_contour_configuration_changes_twenty_times_with_its_status_and_nothin
     expect_valid(&objects, valid).await;
     load.answered(100).await;
     load.stop().await.assert_nothing_lost();
-    assert_eq!(replica.metric("sesame_configuration_changes_total", "refused").await, 4.0);
+    assert_eq!(replica.metric("sesame_configuration_changes_total", "rejected").await, 4.0);
     assert_eq!(replica.metric("sesame_xds_nacks_total", "").await, 0.0);
     // Both replicas have the same: what an Envoy has of one is not sent again by the other.
     other.expect_metric("sesame_configuration_changes_total", "applied", |count| count == 20.0).await;

@@ -248,12 +248,12 @@ async fn without_cluster_rights_or_sesame_errors_say_what_is_missing() {
         found.unwrap_or_else(|| panic!("no {check} in {checks}"))
     };
     assert_eq!(result(&checks, "kubernetes")["result"], "ok");
-    assert_eq!(result(&checks, "rights")["message"], "the user may do everything");
+    assert_eq!(result(&checks, "permissions")["message"], "the user may do everything");
     assert_eq!(result(&checks, "class")["result"], "ok");
     assert_eq!(result(&checks, "nodes")["result"], "error", "there are none");
     assert_eq!(result(&checks, "ports")["result"], "ok");
     let denied = asked(stranger, &["precheck", "-o", "json"]).await.expect(1).json();
-    let rights = result(&denied, "rights");
+    let rights = result(&denied, "permissions");
     assert!(rights["result"] == "error" && rights["message"].to_string().contains("create namespaces"), "{rights}");
     assert_eq!(result(&denied, "granting")["result"], "error");
     assert!(result(&denied, "crds")["message"].as_str().unwrap().starts_with("not checked: "), "{denied}");

@@ -90,7 +90,7 @@ async fn a_proxy_that_refuses_what_others_accept_is_named_for_as_long_as_it_does
         let said = condition(&status, "Programmed", 1).and_then(|said| said["message"].as_str());
         if said == Some(wanted) { Ok(()) } else { Err(status.to_string()) }
     };
-    let partial = "Accepted by 2 of 3 connected proxies; envoy-7xk refused: not on this machine";
+    let partial = "Accepted by 2 of 3 connected proxies; envoy-7xk rejected it: not on this machine";
     eventually("the proxy that refuses", TIMEOUT, async || said(partial).await).await.unwrap();
     says(&bed.proxy_status(&namespace, "web").await, 1, "True/PartiallyProgrammed").unwrap();
     drop(refuses);

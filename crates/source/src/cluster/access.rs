@@ -36,7 +36,7 @@ pub struct Access {
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// There is no service account.
-    #[error("this is not a pod")]
+    #[error("not running in a pod")]
     InCluster(#[source] InClusterError),
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig {path} cannot be used")]
@@ -50,7 +50,7 @@ pub enum AccessError {
     #[error("the context of the kubeconfig cannot be used")]
     Context(#[source] Box<KubeconfigError>),
     /// There is neither.
-    #[error("no kubeconfig was found, and this is not a pod")]
+    #[error("no kubeconfig was found, and not running in a pod")]
     Nowhere(#[source] Box<InferConfigError>),
     /// No connections can be made as it says.
     #[error("the connection cannot be set up")]

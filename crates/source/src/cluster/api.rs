@@ -100,6 +100,17 @@ impl Failure {
     }
 }
 
+/// What an API server's lists of kinds say about a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discovered {
+    /// It is listed, or a list cannot be read.
+    Possible,
+    /// Its group is there, without it.
+    NotInGroup,
+    /// Its group is in no version there. An API server that has just started says this of all groups of CRDs.
+    NoGroup,
+}
+
 /// The API server.
 pub struct Api {
     client: kube::Client,
@@ -137,20 +148,21 @@ impl Api {
     }
 
     /// Whether the API server has the kind in any version; it tells this even those who may not read it.
-    pub async fn has(&self, target: &Target) -> bool {
+    pub async fn discover(&self, target: &Target) -> Discovered {
+        let mut discovered = Discovered::NoGroup;
         for path in target.discovery() {
-            let is_there = match self.bytes(&path, "application/json").await {
+            match self.bytes(&path, "application/json").await {
                 Ok(body) => match serde_json::from_slice::<Kinds<'_>>(&body) {
-                    Ok(Kinds { resources }) => resources.iter().any(|kind| kind.name == target.kind.plural()),
-                    Err(_) => true,
+                    Ok(Kinds { resources }) if resources.iter().all(|kind| kind.name != target.kind.plural()) => {
+                        discovered = Discovered::NotInGroup;
+                    }
+                    Ok(_) | Err(_) => return Discovered::Possible,
                 },
-                Err(failure) => !matches!(failure, Failure::Missing(_)),
-            };
-            if is_there {
-                return true;
+                Err(Failure::Missing(_)) => {}
+                Err(_) => return Discovered::Possible,
             }
         }
-        false
+        discovered
     }
 
     async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {

@@ -61,9 +61,9 @@ impl Readable {
     }
 }
 
-/// What was last told of an object.
+/// What was last reported of an object.
 #[derive(Default)]
-struct Told {
+struct Reported {
     /// It was read, and so stays in force when it cannot be read again.
     is_held: bool,
     /// What was said to be wrong with it.
@@ -99,14 +99,14 @@ pub struct Fetcher {
     requests: Requests<ObjectRef>,
     schedule: Schedule<ObjectRef>,
     readable: Readable,
-    told: HashMap<ObjectRef, Told>,
+    reported: HashMap<ObjectRef, Reported>,
 }
 
 /// A fetcher and the way to ask it.
 pub fn fetcher(api: Arc<Api>, readable: Readable) -> (FetchHandle, Fetcher) {
     let (wants, requests) = fetch::wants();
     let schedule = Schedule::new(limits(&api.timing));
-    (wants, Fetcher { api, requests, schedule, readable, told: HashMap::new() })
+    (wants, Fetcher { api, requests, schedule, readable, reported: HashMap::new() })
 }
 
 impl Fetcher {
@@ -126,8 +126,8 @@ impl Fetcher {
             }
             let now = Instant::now();
             for key in self.schedule.overdue(now) {
-                let told = self.told.entry(key.clone()).or_default();
-                let why = told.failure.take().unwrap_or_else(|| "nothing of its namespace is answered".to_owned());
+                let reported = self.reported.entry(key.clone()).or_default();
+                let why = reported.failure.take().unwrap_or_else(|| "nothing of its namespace is answered".to_owned());
                 self.report(key, None, |key| vec![unreadable(key, &why)], &mut update);
             }
             if update != Update::default() && feeder.send(update).await.is_err() {
@@ -148,12 +148,12 @@ impl Fetcher {
             Request::Refresh(key) => self.schedule.refresh(&key),
             Request::Forget(key) => {
                 self.schedule.forget(&key);
-                self.told.remove(&key);
+                self.reported.remove(&key);
             }
         }
     }
 
-    /// Adds to an update what is to be told of an object that was fetched, or could not be.
+    /// Adds to an update what is to be reported of an object that was fetched, or could not be.
     fn fetched(&mut self, key: ObjectRef, fetched: Fetched, update: &mut Update) {
         let outcome = fetched.outcome();
         // Whatever else came of it, somebody answered.
@@ -179,7 +179,7 @@ impl Fetcher {
             Fetched::Bad(problem) => (None, vec![problem]),
             Fetched::Refused(why) | Fetched::Failed(why, _) if is_told => (None, vec![unreadable(&key, &why)]),
             Fetched::Refused(why) | Fetched::Failed(why, _) => {
-                self.told.entry(key).or_default().failure = Some(why);
+                self.reported.entry(key).or_default().failure = Some(why);
                 return;
             }
             Fetched::Unreachable(_) => return,
@@ -196,16 +196,16 @@ impl Fetcher {
         update: &mut Update,
     ) {
         let problems = problems(&key);
-        let told = self.told.entry(key.clone()).or_default();
-        told.failure = None;
+        let reported = self.reported.entry(key.clone()).or_default();
+        reported.failure = None;
         let is_faulty = !problems.is_empty();
-        let is_news = told.problems != problems;
+        let is_news = reported.problems != problems;
         if is_news {
-            told.problems.clone_from(&problems);
+            reported.problems.clone_from(&problems);
             update.problems.insert(Subject::Object(key.clone()), problems);
         }
-        if object.is_some() || !is_faulty || (!told.is_held && is_news) {
-            told.is_held = object.is_some();
+        if object.is_some() || !is_faulty || (!reported.is_held && is_news) {
+            reported.is_held = object.is_some();
             update.changes.push(Change { key, object, source: ChangeSource::Cluster });
         }
     }

@@ -10,7 +10,7 @@ mod object;
 use crate::{
     Closed, Feeder, Problem, Subject, Update,
     cluster::{
-        api::{Api, Failure},
+        api::{Api, Discovered, Failure},
         backoff::{ApiConnection, Backoff},
         known::Known,
         target::Target,
@@ -187,12 +187,15 @@ impl Follower {
                 let is_old =
                     matches!(self.presence, Presence::Doubtful(since) if since.elapsed() > self.api.timing.doubt);
                 if is_old || self.api.is_ready().await {
-                    // Nobody has rights to what is not there. And a server that has just become ready may have said "not found" before it was:
-                    // of a kind that was never read, what it lists now decides.
+                    // Nobody has rights to what is not there. And "not found" may be the answer of another API server behind the same
+                    // address, one that has just started: of a kind that was never read, a list of its group decides.
                     let is_asked = self.presence == Presence::Unknown || matches!(failure, Failure::Forbidden(_));
-                    let is_unlisted = is_asked && self.target.is_custom() && !self.api.has(&self.target).await;
-                    let is_missing = is_unlisted || matches!(failure, Failure::Missing(_));
-                    return self.absent(why.clone(), is_missing, is_unlisted).await;
+                    let discovered = match is_asked && self.target.is_custom() {
+                        true => self.api.discover(&self.target).await,
+                        false => Discovered::Possible,
+                    };
+                    let is_missing = discovered != Discovered::Possible || matches!(failure, Failure::Missing(_));
+                    return self.absent(why.clone(), is_missing, discovered == Discovered::NotInGroup).await;
                 }
                 self.doubt();
             }
@@ -214,8 +217,8 @@ impl Follower {
         Ok(Pause { time: self.backoff.pause(failure.pause()), is_for_connection: false })
     }
 
-    /// The API server is in good order and says that the kind is not there, or not for us. `is_unlisted`: its list of kinds, read since,
-    /// has it in no version.
+    /// The API server is in good order and says that the kind is not there, or not for us. `is_unlisted`: it has the kind's group, in
+    /// no version with the kind. That needs no second answer.
     async fn absent(&mut self, why: String, is_missing: bool, is_unlisted: bool) -> Result<Pause, Closed> {
         let why = if is_missing { why } else { format!("{why}; {}", self.target.missing_rule()) };
         let is_harmless = if is_missing { self.target.is_custom() } else { self.target.kind.is_optional() };

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fake;
+mod fetch;
 mod large;
 mod mirror;
 mod outage;
@@ -10,4 +11,3 @@ mod real;
 mod rights;
 mod trouble;
 mod versions;
-mod wants;

@@ -294,9 +294,10 @@ async fn a_kind_is_missing_only_if_a_server_that_is_ready_says_so() {
     mirror.until("it to be gone", |mirror| mirror.objects.is_empty()).await;
 }
 
-/// At a start most kinds may be missing: a server that is ready, and does not list them, is not asked again before the rest is served.
+/// At a start many kinds may be missing: a server that is ready, and lists their group without them, is not asked again before the rest
+/// is served.
 #[tokio::test]
-async fn a_kind_that_a_ready_server_does_not_list_is_taken_for_empty_at_once() {
+async fn a_kind_that_a_ready_server_does_not_list_in_its_group_is_taken_for_empty_at_once() {
     let fake = Fake::start(move |url| match url {
         "/readyz" => Answer::Text(200, "ok".to_owned()),
         // The group is there, with another kind.
@@ -308,11 +309,29 @@ async fn a_kind_that_a_ready_server_does_not_list_is_taken_for_empty_at_once() {
     .await;
     let hour = Duration::from_secs(3600);
     let timing = Timing { shortest_pause: hour, longest_pause: hour, absent_pause: hour, ..hasty() };
-    let kinds = [DELEGATION, kind::TCP_ROUTE];
-    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&kinds) });
+    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[kind::TCP_ROUTE]) });
     mirror.synced().await;
     assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
     assert_eq!(fake.asked("/tcproutes").len(), 2, "once in each version");
+}
+
+/// Behind one address there may be several API servers: one that is ready, and one that has just started and knows no CRDs.
+#[tokio::test]
+async fn a_kind_whose_group_is_not_listed_either_is_asked_for_again() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let (watches, asked) = (Watches::default(), lists.clone());
+    let fake = Fake::start(move |url| match url {
+        "/readyz" => Answer::Text(200, "ok".to_owned()),
+        url if url.contains("watch=") => watches.open(),
+        url if url.contains("/tlscertificatedelegations") && asked.fetch_add(1, Ordering::SeqCst) > 0 => {
+            page(7, "", &[service("a", 1)])
+        }
+        _ => status(404, "the server could not find the requested resource"),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
+    mirror.synced().await;
+    assert_eq!(mirror.objects.len(), 1, "one answer was believed");
 }
 
 #[tokio::test]

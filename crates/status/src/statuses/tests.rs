@@ -450,7 +450,7 @@ fn a_proxy_that_refuses_is_named_while_it_does_and_causes_one_write_in_ten_secon
     // In the end it is gone.
     world.wait(Duration::from_secs(10));
     write(&mut world, 100);
-    assert_eq!(writes[0], "Accepted by 2 of 3 connected proxies; envoy-7xk refused: no");
+    assert_eq!(writes[0], "Accepted by 2 of 3 connected proxies; envoy-7xk rejected it: no");
     assert_eq!(writes.last().unwrap(), "Accepted by all 2 connected proxies.");
     assert!((2..=7).contains(&writes.len()), "{writes:?}");
 }

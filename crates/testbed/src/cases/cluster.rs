@@ -25,6 +25,8 @@ use crate::{ApiServer, Envoy};
 
 /// How long a case may take to be served, and to be told about.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// How many findings of one object have events.
+const EVENTS: usize = 10;
 /// The times of the API server have seconds only.
 const TICK: Duration = Duration::from_millis(1100);
 
@@ -181,7 +183,8 @@ impl<S: Serving> Bench<'_, S> {
         self.events_told(object, codes).await
     }
 
-    /// Whether an object has an event for each finding, or, if it has more of them than events, only events of findings.
+    /// Whether an object has an event for each finding, or, if it has more of them than there are events for one object, so many events
+    /// of findings, which say how many more there are.
     async fn events_told(&self, object: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
         let uid = object.uid().unwrap_or_default();
         let namespace = object.namespace();
@@ -190,9 +193,15 @@ impl<S: Serving> Bench<'_, S> {
         let events = events.map_err(|error| error.to_string())?;
         let words: Vec<String> = events.items.into_iter().filter_map(|event| event.message).collect();
         let is_of = |words: &String, code: &Code| words.starts_with(&code.to_string());
-        if words.iter().any(|words| words.ends_with(" more)")) {
+        if let Some(more) = words.iter().find_map(|words| more_of(words)) {
             let stray = words.iter().find(|words| !codes.iter().any(|code| is_of(words, code)));
-            return stray.map_or(Ok(()), |words| Err(format!("no finding: {words}")));
+            let untold = codes.iter().filter(|code| !words.iter().any(|words| is_of(words, code))).count();
+            return match stray {
+                Some(words) => Err(format!("no finding: {words}")),
+                None if words.len() != EVENTS => Err(format!("{} events, not {EVENTS}: {words:?}", words.len())),
+                None if more < untold => Err(format!("{untold} codes have no event, not {more}: {words:?}")),
+                None => Ok(()),
+            };
         }
         match codes.iter().find(|code| !words.iter().any(|words| is_of(words, code))) {
             Some(code) => Err(format!("no event says {code}: {words:?}")),
@@ -275,6 +284,11 @@ impl<S: Serving> Bench<'_, S> {
 
 fn words(status: &Status) -> String {
     status.message.lines().next().unwrap_or_default().to_owned()
+}
+
+/// How many findings of an object have no event, as one that has says at its end: `(and 3 more)`.
+fn more_of(words: &str) -> Option<usize> {
+    words.strip_suffix(" more)")?.rsplit_once("(and ")?.1.parse().ok()
 }
 
 fn kind_of(value: &Value) -> Option<Kind> {

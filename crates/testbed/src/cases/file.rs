@@ -138,6 +138,8 @@ pub(super) struct How {
     pub certificate: Option<String>,
     /// Headers of the request.
     pub headers: BTreeMap<String, String>,
+    /// How many bytes its body has.
+    pub sends: usize,
     /// Whether it becomes a WebSocket.
     pub websocket: bool,
     /// The name in the certificate that is shown.

@@ -228,8 +228,8 @@ impl Proxy {
         let mut refused = Vec::new();
         loop {
             match self.events.try_recv() {
-                Ok(Event::Refused(refusal)) => {
-                    refused.push(format!("{} {}: {}", refusal.kind, refusal.name, refusal.text));
+                Ok(Event::Rejected(rejection)) => {
+                    refused.push(format!("{} {}: {}", rejection.kind, rejection.name, rejection.text));
                 }
                 Ok(_) => {}
                 Err(TryRecvError::Lagged(count)) => refused.push(format!("{count} events were missed")),

@@ -181,6 +181,7 @@ fn client(row: &Row, ports: Ports, ca: &Ca) -> Result<Client, String> {
 async fn send(row: &Row, client: &Client, id: &str) -> Result<Answer, Failure> {
     let request = client.request(row.method.clone(), &row.path).header("x-request-id", id);
     let request = row.how.headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+    let request = if row.how.sends == 0 { request } else { request.body(vec![b'x'; row.how.sends]) };
     if !row.how.websocket {
         return request.await;
     }

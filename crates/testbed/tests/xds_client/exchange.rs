@@ -89,7 +89,7 @@ async fn a_refusal_reaches_the_server_and_keeps_what_was_there() {
         let mut events = world.server.events();
         world.publish(vec![route("a", true)]);
         let refusal = loop {
-            if let Event::Refused(refusal) = events.recv().await.unwrap() {
+            if let Event::Rejected(refusal) = events.recv().await.unwrap() {
                 break refusal;
             }
         };

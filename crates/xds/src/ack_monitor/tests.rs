@@ -15,7 +15,7 @@ fn monitor(bed: &Bed) -> AckMonitor {
 async fn outcomes(monitor: &mut AckMonitor) -> Vec<(String, bool)> {
     let mut all = Vec::new();
     while let Some(outcome) = next(monitor).await {
-        all.push((outcome.name.to_string(), matches!(outcome.outcome, Outcome::Taken)));
+        all.push((outcome.name.to_string(), matches!(outcome.outcome, Outcome::Accepted)));
     }
     all.sort();
     all
@@ -53,7 +53,7 @@ async fn a_rejection_by_all_of_one_version_of_envoy_is_told_once() {
     bed.answer(4, Some("'a' is bad".to_owned()));
     let outcome = next(&mut monitor).await.expect("all of one version of Envoy rejected it");
     assert!(
-        matches!(&outcome.outcome, Outcome::Refused { text, held: Some(held) }
+        matches!(&outcome.outcome, Outcome::Rejected { text, held: Some(held) }
         if &**text == "'a' is bad" && &*held.body == b"1"),
         "{outcome:?}"
     );

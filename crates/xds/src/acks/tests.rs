@@ -101,7 +101,7 @@ impl Bed {
         let (_, rejections) = answered.expect("within limits");
         for rejection in rejections {
             // Nobody listens where only counts are looked at.
-            let _ = self.events.send(Event::Refused(rejection));
+            let _ = self.events.send(Event::Rejected(rejection));
         }
     }
 
@@ -115,7 +115,7 @@ impl Bed {
                 State::Has => counts.have += 1,
                 State::Behind(_) => counts.behind += 1,
                 State::Stuck => counts.stuck += 1,
-                State::Refused => counts.refused += 1,
+                State::Rejected => counts.refused += 1,
             }
         }
         counts

@@ -33,7 +33,8 @@ use crate::tls::expiry;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How often connections that ended before that are reported, and streams that ended before their first request was answered.
+/// The shortest time between two log lines about connections that ended before they were authenticated, and between two about streams
+/// that ended early.
 pub(super) const REPORT: Duration = Duration::from_secs(10);
 /// How long a client without a certificate may take to show a valid token. The API server is asked about it.
 const TOKEN: Duration = Duration::from_secs(10);
@@ -196,11 +197,11 @@ impl Inner {
         }
     }
 
-    /// Says now and then that a stream ends before its first request is answered: thousands of clients may come back at once.
+    /// Logs now and then that a stream ends because of the first request for a type: thousands of clients may come back at once.
     pub(crate) fn ended_early(&self, peer: SocketAddr, reason: &'static str, why: &str) {
         let due = self.ended_early.lock().happened(Instant::now());
         if let Some(streams) = due {
-            warn!(%peer, reason, streams, "ended a stream before its first request was answered: {why}");
+            warn!(%peer, reason, streams, "ended a stream before a first request was answered: {why}");
         }
     }
 }

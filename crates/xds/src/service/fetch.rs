@@ -7,42 +7,82 @@ use hyper::body::Incoming;
 use tokio::time;
 use tonic::Status;
 
+use super::first_request::{self, Charge};
 use super::grpc::Messages;
-use super::stream::{first_request, greet, published};
+use super::stream::{greet, not_live, published};
 use super::{Call, Connection};
+use crate::fleet::FleetRuntime;
+use crate::identity::Identity;
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::metrics::Type;
 use crate::session::{Options, Request, Response, Session, Step, Style, Subscription};
+use crate::wire::request::Incoming as Discovery;
 use crate::wire::response::Message;
 
 /// Answers a fetch.
 pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incoming) -> Result<Message, Status> {
     let inner = &connection.inner;
     let kind = call.only.ok_or_else(|| Status::unimplemented("not a discovery service"))?;
-    let mut requests = Messages::new(body, inner.limits.request_bytes);
+    let known = connection.credential.fleet().map(|fleet| inner.runtime(fleet));
+    let (runtime, answer) = match received(&connection, call, kind, body, known.as_deref()).await {
+        Ok((identity, asked, charge)) => {
+            let runtime = known.unwrap_or_else(|| inner.runtime(&identity.fleet));
+            let answer = resources(&connection, &runtime, kind, asked, charge).await;
+            (Some(runtime), answer)
+        }
+        Err(status) => (known, Err(status)),
+    };
+    if let Some(runtime) = runtime {
+        inner.tidy(runtime);
+    }
+    answer
+}
+
+/// Who asks, and what.
+async fn received(
+    connection: &Connection,
+    call: Call,
+    kind: Kind,
+    body: Incoming,
+    fleet: Option<&FleetRuntime>,
+) -> Result<(Arc<Identity>, Discovery, Charge), Status> {
+    let limits = &connection.inner.limits;
+    let mut requests = Messages::new(body, limits.request_bytes);
     // One deadline for all of it, however slowly it comes: a fetch lists the few names that its client asks for.
-    let first = time::timeout(inner.limits.client_timeout, first_request(&connection, &mut requests))
-        .await
-        .map_err(|_| Status::deadline_exceeded("the request did not come in time"))?
-        .map_err(|end| end.status)?
-        .ok_or_else(|| Status::invalid_argument("no request came"))?;
-    let (identity, asked) = greet(&connection, call, &first).map_err(|end| end.status)?;
-    drop(first);
+    let (first, charge) =
+        time::timeout(limits.client_timeout, first_request::receive(connection, fleet, &mut requests))
+            .await
+            .map_err(|_| Status::deadline_exceeded("the request did not come in time"))?
+            .map_err(|end| end.status)?
+            .ok_or_else(|| Status::invalid_argument("no request came"))?;
+    let (identity, asked) = greet(connection, call, &first).map_err(|end| end.status)?;
     if !asked.type_url.is_empty() && Kind::from_type_url(&asked.type_url) != Some(kind) {
         return Err(Status::invalid_argument(format!("this service is for {}", kind.type_url())));
     }
-    let runtime = inner.runtime(&identity.fleet);
+    Ok((identity, asked, charge))
+}
+
+/// The resources that it asks for, once its fleet is published.
+async fn resources(
+    connection: &Connection,
+    runtime: &FleetRuntime,
+    kind: Kind,
+    asked: Discovery,
+    mut charge: Charge,
+) -> Result<Message, Status> {
+    let inner = &connection.inner;
     let mut snapshots = runtime.watch();
+    let is_published = snapshots.borrow().is_some();
+    if !is_published && !charge.wait(runtime, asked.subscription.bytes()) {
+        return Err(not_live().status);
+    }
     let view = tokio::select! {
         view = time::timeout(inner.limits.client_timeout, published(&mut snapshots)) => view.ok().flatten(),
         () = runtime.gone.cancelled() => None,
         () = connection.stop.cancelled() => None,
     };
-    let Some(view) = view else {
-        inner.tidy(runtime);
-        return Err(Status::unavailable("nothing is published yet"));
-    };
+    let view = view.ok_or_else(|| not_live().status)?;
     let now = Instant::now();
     let options = Options {
         style: Style::Sotw,

@@ -3,13 +3,14 @@
 //! In: a request's body, as frames. Out: messages ([`Messages`]), and a response's body ([`Body`]) that hands shared
 //! buffers to HTTP/2 as they are.
 
+use std::fmt::Display;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, Incoming};
@@ -17,6 +18,10 @@ use tokio::sync::mpsc;
 use tonic::{Code, Status};
 
 use crate::wire::response::Message;
+
+mod message_buffer;
+
+use message_buffer::MessageBuffer;
 
 /// What goes into a response's body.
 pub(crate) enum Item {
@@ -170,22 +175,20 @@ impl hyper::body::Body for Body {
 }
 
 /// The messages in a request's body.
-pub(crate) struct Messages {
-    body: Incoming,
-    buffer: BytesMut,
-    limit: usize,
-    received: u64,
+pub(crate) struct Messages<B = Incoming> {
+    body: B,
+    buffer: MessageBuffer,
     ended: bool,
 }
 
-impl Messages {
-    pub fn new(body: Incoming, limit: usize) -> Self {
-        Self { body, buffer: BytesMut::new(), limit, received: 0, ended: false }
+impl<B: hyper::body::Body<Data = Bytes, Error: Display> + Unpin> Messages<B> {
+    pub fn new(body: B, limit: usize) -> Self {
+        Self { body, buffer: MessageBuffer::new(limit), ended: false }
     }
 
-    /// How many bytes have come so far.
-    pub fn received(&self) -> u64 {
-        self.received
+    /// How many bytes have come of what is not taken yet.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
     }
 
     /// The next message; `None` when the client has no more to say. Can be dropped and called again at any time.
@@ -194,43 +197,32 @@ impl Messages {
             if let Some(message) = self.take()? {
                 return Ok(Some(message));
             }
-            if self.ended {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(Status::internal("half a message")) };
-            }
-            match self.body.frame().await {
-                None => self.ended = true,
-                Some(Err(error)) => return Err(Status::cancelled(error.to_string())),
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        // What was promised is not reserved: memory is taken for what has arrived.
-                        self.buffer.extend_from_slice(&data);
-                        self.received += data.len() as u64;
-                    }
-                }
+            if !self.receive().await? {
+                return Ok(None);
             }
         }
     }
 
-    fn take(&mut self) -> Result<Option<Bytes>, Status> {
-        let Some((head, _)) = self.buffer.split_first_chunk::<5>() else { return Ok(None) };
-        let [compressed, length @ ..] = *head;
-        if compressed != 0 {
-            return Err(Status::unimplemented("compressed requests are not supported"));
+    /// The next message, if all of it has come.
+    pub fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        self.buffer.take()
+    }
+
+    /// Receives more; `false` when the client has no more to say. Can be dropped and called again at any time.
+    pub async fn receive(&mut self) -> Result<bool, Status> {
+        while !self.ended {
+            match self.body.frame().await {
+                None => self.ended = true,
+                Some(Err(error)) => return Err(Status::cancelled(error.to_string())),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => {
+                        self.buffer.extend(&data);
+                        return Ok(true);
+                    }
+                    Ok(_) | Err(_) => {}
+                },
+            }
         }
-        let length = u32::from_be_bytes(length) as usize;
-        if length > self.limit {
-            let text = format!("a request of {length} bytes, more than {}", self.limit);
-            return Err(Status::resource_exhausted(text));
-        }
-        if self.buffer.len() < 5 + length {
-            return Ok(None);
-        }
-        self.buffer.advance(5);
-        let message = self.buffer.split_to(length).freeze();
-        if self.buffer.is_empty() {
-            // A large first request must not be held on to for the life of the stream.
-            self.buffer = BytesMut::new();
-        }
-        Ok(Some(message))
+        if self.buffered() == 0 { Ok(false) } else { Err(Status::internal("half a message")) }
     }
 }

@@ -2,19 +2,21 @@
 //!
 //! In: requests, snapshots, deadlines. Out: messages, one at a time. A message is made only when there is room for it, so
 //! a slow client costs one message, and what changes meanwhile goes with the next. A client that reads nothing, or sends nothing of
-//! its first request, for [`Limits::client_timeout`](crate::Limits) is let go: it comes back with what it has and is sent the rest.
+//! its [first request](super::first_request), for [`Limits::client_timeout`](crate::Limits) is let go: it comes back with what it has and
+//! is sent the rest.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{self, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{debug, warn};
 
+use super::first_request::{self, Charge};
 use super::grpc::{Item, Messages, ResponseSender};
 use super::rate_limiter::RateLimiter;
 use super::{Call, Connection};
@@ -77,53 +79,32 @@ struct StreamTask<'a> {
 async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &ResponseSender) -> Option<End> {
     let inner = &connection.inner;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
+    // Where the credential says the fleet, the request counts as one of that fleet's from its first byte on.
+    let known = connection.credential.fleet().map(|fleet| inner.runtime(fleet));
     let first = tokio::select! {
-        first = first_request(connection, &mut requests) => match first {
-            Ok(Some(first)) => first,
-            Ok(None) => return None,
-            Err(end) => return Some(end),
-        },
-        () = out.closed() => return None,
-        () = connection.stop.cancelled() => return Some(going()),
+        first = first_request::receive(connection, known.as_deref(), &mut requests) => first,
+        () = out.closed() => Ok(None),
+        () = connection.stop.cancelled() => Err(going()),
     };
-    let greeting = greet(connection, call, &first);
-    // It may list every name there is, and must not be held on to for the life of the stream. What a returning client has is read in
-    // place, so its request stays in memory until the first snapshot; `room` bounds how much.
-    drop(first);
-    let (identity, first) = match greeting {
-        Ok(greeting) => greeting,
-        Err(end) => return Some(end),
-    };
-    let runtime = inner.runtime(&identity.fleet);
-    let end = serve(connection, call, &runtime, identity, first, requests, out).await;
-    inner.tidy(runtime);
-    end
-}
-
-/// The first request, once all of it has come; `None` if the client hung up. A large one may take its time as long as more of it comes:
-/// a client that is cut off sends all of it again.
-pub(super) async fn first_request(connection: &Connection, requests: &mut Messages) -> Result<Option<Bytes>, End> {
-    let limits = &connection.inner.limits;
-    let latest = time::Instant::now() + limits.first_request_timeout;
-    loop {
-        let received = requests.received();
-        let next = (time::Instant::now() + limits.client_timeout).min(latest);
-        match time::timeout_at(next, requests.next()).await {
-            Ok(Ok(first)) => return Ok(first),
-            Ok(Err(status)) if status.code() == tonic::Code::Cancelled => return Ok(None),
-            Ok(Err(status)) => return Err(End::new("invalid_request", status)),
-            Err(_) if requests.received() != received && next < latest => {}
-            Err(_) => {
-                let text = match requests.received() {
-                    0 => "no request came".to_owned(),
-                    bytes if next < latest => format!("{bytes} bytes of the first request came, and then no more"),
-                    bytes => format!("only {bytes} bytes of the first request came in time"),
-                };
-                connection.inner.ended_early(connection.peer, "stalled", &text);
-                return Err(End::new("stalled", Status::deadline_exceeded(text)));
-            }
+    // The request may list every name there is, and must not be held on to for the life of the stream. What a returning client has is
+    // read in place, so it stays in memory until the first snapshot.
+    let greeted = first.and_then(|first| match first {
+        Some((first, charge)) => Ok(Some((greet(connection, call, &first)?, charge))),
+        None => Ok(None),
+    });
+    let (runtime, end) = match greeted {
+        Ok(Some(((identity, first), charge))) => {
+            let runtime = known.unwrap_or_else(|| inner.runtime(&identity.fleet));
+            let end = serve(connection, call, &runtime, identity, (first, charge), requests, out).await;
+            (Some(runtime), end)
         }
+        Ok(None) => (known, None),
+        Err(end) => (known, Some(end)),
+    };
+    if let Some(runtime) = runtime {
+        inner.tidy(runtime);
     }
+    end
 }
 
 /// Who it is that sent the first request, and what it asks.
@@ -152,7 +133,7 @@ async fn serve(
     call: Call,
     runtime: &FleetRuntime,
     identity: Arc<Identity>,
-    first: Discovery,
+    (first, mut charge): (Discovery, Charge),
     requests: Messages,
     out: &ResponseSender,
 ) -> Option<End> {
@@ -162,10 +143,12 @@ async fn serve(
     let mut restored = runtime.restored();
     let has_nothing = !first.subscription.is_of_returning();
     let is_served = snapshots.borrow().is_some() || has_nothing && restored.borrow().is_some();
-    let waiting = if is_served { None } else { room(connection, runtime, &first) };
-    if waiting.is_none() && !is_served {
+    if !is_served && !charge.wait(runtime, first.subscription.bytes()) {
+        let why = format!("fleet {} is not published yet, and too many bytes of first requests wait", runtime.fleet);
+        inner.ended_early(connection.peer, "not_live", &why);
         return Some(not_live());
     }
+    let wait = inner.limits.first_snapshot_timeout;
     // Nothing before everything: until the fleet is published, the client waits, or starts with what was published before.
     let view = tokio::select! {
         biased;
@@ -176,8 +159,13 @@ async fn serve(
         () = clients_end.cancelled() => return Some(expired()),
         () = connection.stop.cancelled() => return Some(going()),
         () = expiry(connection) => return Some(expired()),
+        () = time::sleep(wait), if !charge.is_free() => {
+            let why = format!("fleet {} was not published within {wait:?}", runtime.fleet);
+            inner.ended_early(connection.peer, "not_live", &why);
+            return Some(not_live());
+        }
     };
-    drop(waiting);
+    drop(charge);
     let (id, now) = (inner.id(), Instant::now());
     let options = Options {
         style: call.style,
@@ -335,6 +323,9 @@ impl StreamTask<'_> {
         let Some(kind) = self.kind(&asked)? else { return self.answer_unknown_type(asked, now).await };
         // What it has may be newer than what was published before.
         if asked.nonce.is_none() && asked.subscription.is_of_returning() && self.snapshots.borrow().is_none() {
+            let why =
+                format!("the client has {kind} resources from an earlier stream, and its fleet is not published yet");
+            inner.ended_early(self.connection.peer, "not_live", &why);
             return Err(not_live());
         }
         let labels = Type::from(kind);
@@ -362,7 +353,7 @@ impl StreamTask<'_> {
             debug!(node = %rejection.client.node, fleet = %rejection.client.fleet, version = %rejection.client.version, %kind,
                 name = %rejection.name, hash = format_args!("{:016x}", rejection.version), origin, cause = ?rejection.cause,
                 "client rejected a resource: {}", rejection.text);
-            let _ = inner.events.send(Event::Refused(rejection));
+            let _ = inner.events.send(Event::Rejected(rejection));
         }
         if answer.acked.is_some() || answer.nacked {
             self.runtime.answers.send_modify(|count| *count += 1);
@@ -407,22 +398,6 @@ impl StreamTask<'_> {
     }
 }
 
-/// Room for a first request that waits for the first snapshot, if there is some, in the fleet and in all. One that lists all that its
-/// client has is as large as all names together, so those that wait are bounded; a client that finds no room keeps what it has and
-/// comes again.
-fn room(connection: &Connection, runtime: &FleetRuntime, first: &Discovery) -> Option<[OwnedSemaphorePermit; 2]> {
-    let inner = &connection.inner;
-    let bytes = u32::try_from(first.subscription.bytes()).unwrap_or(u32::MAX);
-    let take = |room: &Arc<Semaphore>| room.clone().try_acquire_many_owned(bytes).ok();
-    let room = take(&runtime.waiting).zip(take(&inner.waiting)).map(<[_; 2]>::from);
-    if room.is_none() {
-        let fleet = &runtime.fleet;
-        let why = format!("nothing is published to fleet {fleet} yet, and too many large first requests wait for it");
-        inner.ended_early(connection.peer, "not_live", &why);
-    }
-    room
-}
-
 /// The first snapshot of a fleet, once there is one.
 pub(super) async fn published(snapshots: &mut watch::Receiver<Option<Arc<Snapshot>>>) -> Option<Arc<Snapshot>> {
     snapshots.wait_for(Option::is_some).await.ok()?.clone()
@@ -441,7 +416,7 @@ fn going() -> End {
     End::new("shutdown", Status::unavailable("this replica is going away, connect to another"))
 }
 
-fn not_live() -> End {
+pub(super) fn not_live() -> End {
     End::new("not_live", Status::unavailable("nothing is published yet, keep what you have"))
 }
 

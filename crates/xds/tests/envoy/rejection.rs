@@ -40,7 +40,7 @@ async fn publish_with(bad: Vec<Resource>) -> (Rejection, Replica, Envoy, SocketA
     replica.publish(world);
     let refused = async {
         loop {
-            if let Event::Refused(rejection) = events.recv().await.unwrap() {
+            if let Event::Rejected(rejection) = events.recv().await.unwrap() {
                 return rejection;
             }
         }

@@ -65,7 +65,7 @@ pub async fn shown(at: SocketAddr, name: &str, ca: &Ca) -> Option<String> {
 pub async fn refused(events: &mut Receiver<Event>, name: &str) {
     let rejection = async {
         loop {
-            if let Event::Refused(rejection) = events.recv().await.unwrap() {
+            if let Event::Rejected(rejection) = events.recv().await.unwrap() {
                 return rejection;
             }
         }

@@ -121,7 +121,7 @@ async fn a_renewed_certificate_that_no_envoy_accepts_does_not_replace_the_good_o
         fs::write(file("tls.key"), key).unwrap();
     };
     let connect = || running.secure_channel(authority.client(&["envoy"]));
-    let is_refused = || crate::handshakes::metrics(&running).contains("\nsesame_xds_certificates_refused 1\n");
+    let is_refused = || crate::handshakes::metrics(&running).contains("\nsesame_xds_certificates_invalid 1\n");
     connect().await.unwrap();
     assert!(!is_refused());
 

@@ -22,7 +22,7 @@ impl fmt::Display for Object {
 
 async fn rejection(events: &mut broadcast::Receiver<Event>) -> xds::Rejection {
     loop {
-        if let Event::Refused(rejection) = soon("an event", events.recv()).await.unwrap() {
+        if let Event::Rejected(rejection) = soon("an event", events.recv()).await.unwrap() {
             return rejection;
         }
     }

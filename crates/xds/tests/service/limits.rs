@@ -1,16 +1,19 @@
 //! Clients that are slow, greedy or mad, and those beside them.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use envoy_api::envoy::config::core::v3::Node;
-use envoy_api::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use envoy_api::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use tokio::net::TcpStream;
 use tonic::Code;
 use xds::{Batch, Changes, Config, Fleet, Kind, Limits, PublishError, Security};
 
-use crate::client::{DELTA_ADS, Delta, Running, names, node, resource, soon};
+use crate::client::{DELTA_ADS, Delta, Running, bodies, fetch, names, node, resource, soon};
 use crate::handshakes::metrics;
+
+const FETCH_LISTENERS: &str = "/envoy.service.listener.v3.ListenerDiscoveryService/FetchListeners";
 
 async fn limited(limits: Limits) -> Running {
     let running = Running::start(Config { limits, ..Config::default() }, Security::Insecure).await;
@@ -171,6 +174,44 @@ async fn too_many_streams() {
 }
 
 #[tokio::test]
+async fn a_fetch_counts_as_a_stream() {
+    let running = Running::start(Config { streams: 1, ..Config::default() }, Security::Insecure).await;
+    running.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+    let channel = running.channel().await;
+    for _ in 0..2 {
+        let answer = fetch(channel.clone(), FETCH_LISTENERS, DiscoveryRequest::default()).await.unwrap();
+        assert_eq!(bodies(&answer), ["1"]);
+    }
+    let _stream = Delta::open(channel.clone(), DELTA_ADS).await.unwrap();
+    let refused = fetch(channel, FETCH_LISTENERS, DiscoveryRequest::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+}
+
+#[tokio::test]
+async fn a_fetch_that_waits_takes_room_as_a_first_request_does() {
+    let running = Running::start(Config { waiting_bytes: 1500, ..Config::default() }, Security::Insecure).await;
+    let channel = running.channel().await;
+    let ask = |bytes: usize| {
+        let request = DiscoveryRequest { resource_names: vec!["a".repeat(bytes)], ..Default::default() };
+        fetch(channel.clone(), FETCH_LISTENERS, request)
+    };
+    assert_eq!(ask(2000).await.unwrap_err().code(), Code::Unavailable, "there is no room, whoever else waits");
+    let answered = Cell::new(0);
+    let one = async || {
+        let answer = ask(1000).await;
+        answered.set(answered.get() + 1);
+        if answered.get() == 1 {
+            // The other one waits for this.
+            running.publish(vec![resource(Kind::Listener, "a", "1")], &[]);
+        }
+        answer.map_err(|status| status.code())
+    };
+    let answers = tokio::join!(one(), one());
+    assert!(matches!(answers, (Ok(_), Err(Code::Unavailable)) | (Err(Code::Unavailable), Ok(_))), "{answers:?}");
+    assert!(ask(2000).await.is_ok(), "nothing waits any more");
+}
+
+#[tokio::test]
 async fn a_client_that_says_nothing() {
     let running = limited(Limits { client_timeout: Duration::from_millis(100), ..Limits::default() }).await;
     let mut stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
@@ -201,7 +242,7 @@ fn first_request(id: &str) -> Bytes {
 /// Proxies of a busy controller send first requests of megabytes; those of all together may take longer than one may be silent.
 #[tokio::test]
 async fn a_first_request_may_take_its_time_as_long_as_more_of_it_comes() {
-    let client_timeout = Duration::from_secs(1);
+    let client_timeout = Duration::from_secs(3);
     let running = limited(Limits { client_timeout, ..Limits::default() }).await;
     let (response, mut requests) = by_hand(&running).await;
     let mut body = soon("response headers", response).await.unwrap().into_body();
@@ -220,11 +261,12 @@ async fn a_first_request_may_take_its_time_as_long_as_more_of_it_comes() {
 #[tokio::test]
 async fn a_first_request_that_never_ends_is_not_waited_for() {
     let first_request_timeout = Duration::from_millis(1500);
-    let limits = Limits { client_timeout: Duration::from_secs(1), first_request_timeout, ..Limits::default() };
+    let limits = Limits { client_timeout: Duration::from_secs(3), first_request_timeout, ..Limits::default() };
     let running = limited(limits).await;
+    // The server counts from when the call arrives.
+    let begun = Instant::now();
     let (response, mut requests) = by_hand(&running).await;
     let mut body = soon("response headers", response).await.unwrap().into_body();
-    let begun = Instant::now();
     let drip = async {
         for byte in first_request("dripping") {
             tokio::time::sleep(Duration::from_millis(100)).await;

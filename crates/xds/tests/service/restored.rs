@@ -1,10 +1,12 @@
 //! What an earlier process published: for clients that have nothing, until this one publishes.
 
+use std::time::{Duration, Instant};
+
 use envoy_api::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tonic::Code;
-use xds::{Config, Fleet, Kind, Resource, Security};
+use xds::{Config, Fleet, Kind, Limits, Resource, Security};
 
-use crate::client::{DELTA_ADS, Delta, Running, SOTW_ADS, Sotw, names, node, resource};
+use crate::client::{DELTA_ADS, Delta, Running, SOTW_ADS, Sotw, names, node, resource, soon};
 
 fn before() -> Vec<Resource> {
     vec![resource(Kind::Cluster, "one", "1"), resource(Kind::Cluster, "two", "2"), resource(Kind::Listener, "a", "a")]
@@ -102,6 +104,44 @@ async fn clients_that_have_something_wait_as_long_as_there_is_room_for_their_req
         late.send(returning(Kind::Cluster, &held)).await;
         assert_eq!(names(&late.next().await), ["one", "two"]);
     }
+}
+
+/// A client of 200 KB takes room from when it is received on, and once.
+#[tokio::test]
+async fn a_large_request_that_waits_takes_as_much_room_as_it_has_bytes() {
+    let running = Running::start(Config { waiting_bytes: 250_000, ..Config::default() }, Security::Insecure).await;
+    let mut one = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    one.send(returning(Kind::Cluster, &"x".repeat(200_000))).await;
+    assert!(one.is_silent().await, "there is room for it");
+    let mut two = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    two.send(returning(Kind::Cluster, &"x".repeat(200_000))).await;
+    let end = soon("one of them to end", async {
+        tokio::select! {
+            end = one.end() => end,
+            end = two.end() => end,
+        }
+    })
+    .await;
+    assert_eq!(end.code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn clients_of_a_fleet_that_is_never_published_give_their_room_to_others() {
+    let limits = Limits { first_snapshot_timeout: Duration::from_secs(1), ..Limits::default() };
+    let config = Config { waiting_bytes: 1500, limits, ..Config::default() };
+    let running = Running::start(config, Security::Insecure).await;
+    let mut new = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+    new.subscribe(Some(node("new", "shared")), Kind::Cluster, &[]).await;
+    for _ in 0..2 {
+        let mut old = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+        let begun = Instant::now();
+        old.send(returning(Kind::Cluster, &"x".repeat(1000))).await;
+        let end = old.end().await;
+        assert_eq!((end.code(), end.message()), (Code::Unavailable, "nothing is published yet, keep what you have"));
+        assert!(begun.elapsed() >= Duration::from_secs(1), "there was room");
+    }
+    running.publish(before(), &[]);
+    assert_eq!(names(&new.next().await), ["one", "two"], "who takes no room waits");
 }
 
 #[tokio::test]

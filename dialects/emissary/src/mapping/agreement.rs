@@ -2,29 +2,44 @@
 
 use kinds::{Checked, emissary::mapping::MappingSpec};
 use model::route::Agreement;
-use std::{fmt::Debug, sync::Arc};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
 
-/// How much of a value is compared and shown.
-const LONGEST: usize = 400;
-
-/// The fields that an author set, as text.
+/// The fields that an author set, each as JSON with the names that the CRD has.
 pub(super) fn of(spec: &MappingSpec) -> Agreement {
-    let mut fields: Vec<(&'static str, Arc<str>)> = Vec::new();
-    let mut add = |name: &'static str, text: Option<String>| {
-        fields.extend(text.map(|text| (name, Arc::from(&text[..text.floor_char_boundary(LONGEST)]))));
-    };
-    add("bypass_auth", set(&spec.bypass_auth));
-    add("circuit_breakers", set(&spec.circuit_breakers));
-    add("cluster_idle_timeout_ms", set(&spec.cluster_idle_timeout_ms));
-    add("cluster_max_connection_lifetime_ms", set(&spec.cluster_max_connection_lifetime_ms));
-    add("connect_timeout_ms", set(&spec.connect_timeout_ms));
-    add("keepalive", set(&spec.keepalive));
     let labels = spec.labels.ok().filter(|labels| !labels.is_empty());
-    add("labels", labels.map(|labels| format!("{labels:?}")));
-    add("load_balancer", set(&spec.load_balancer));
-    fields.into()
+    let fields = [
+        ("bypass_auth", set(&spec.bypass_auth)),
+        ("circuit_breakers", set(&spec.circuit_breakers)),
+        ("cluster_idle_timeout_ms", set(&spec.cluster_idle_timeout_ms)),
+        ("cluster_max_connection_lifetime_ms", set(&spec.cluster_max_connection_lifetime_ms)),
+        ("connect_timeout_ms", set(&spec.connect_timeout_ms)),
+        ("keepalive", set(&spec.keepalive)),
+        ("labels", labels.and_then(json)),
+        ("load_balancer", set(&spec.load_balancer)),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-fn set<T: Debug>(value: &Checked<Option<T>>) -> Option<String> {
-    value.ok()?.as_ref().map(|value| format!("{value:?}"))
+fn set<T: Serialize>(value: &Checked<Option<T>>) -> Option<Arc<str>> {
+    json(value.ok()?.as_ref()?)
+}
+
+/// A value as JSON, without what its author has not set.
+fn json(value: &impl Serialize) -> Option<Arc<str>> {
+    let mut value = serde_json::to_value(value).ok()?;
+    remove_nulls(&mut value);
+    Some(value.to_string().into())
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }

@@ -1,14 +1,14 @@
 //! How requests are forwarded: timeouts, retries, rewrites, upgrades.
 
 use super::{Work, redirect, service, upstream};
-use crate::{EmissaryView, Problem, Problems, called};
+use crate::{EmissaryView, Problem, Problems, upstream_service};
 use kinds::{
     Checked,
     emissary::mapping::{MappingSpec, RetryPolicy as Written, policy::RetryOn as Word},
 };
 use model::{
     Code, HeaderValue, Timeout,
-    route::{Forward, HostRewrite, PathRewrite, RetryPolicy, Upgrade, WeightedCluster, action::RetryOn},
+    route::{Forward, HostRewrite, PathReplacement, PathRewrite, RetryPolicy, Upgrade, WeightedCluster, action::RetryOn},
     timeout::parse_duration,
 };
 use std::{sync::Arc, time::Duration};
@@ -71,7 +71,7 @@ pub(crate) fn milliseconds(
     field: &str,
     value: &Checked<Option<i64>>,
 ) -> Option<Option<Timeout>> {
-    called::milliseconds(problems, Code::MappingPolicy, field, value)
+    upstream_service::milliseconds(problems, Code::MappingPolicy, field, value)
 }
 
 /// Which requests are tried again; nothing, and a verdict, where that is not valid.
@@ -109,7 +109,7 @@ pub(crate) fn retry(problems: &mut Problems<'_>, written: &Written) -> Option<Re
     Some(RetryPolicy { on: vec![on], count: count?, per_try: per_try?, status_codes: Vec::new(), backoff: None })
 }
 
-/// How the path is rewritten: the prefix by `/`, unless something else is said. An empty text leaves it as it is.
+/// How the path is rewritten: the prefix by `/`, unless something else is said, be it a path or not. An empty text leaves it as it is.
 fn rewrite(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<PathRewrite> {
     let MappingSpec { rewrite, regex_rewrite, .. } = &work.object.spec;
     let text = work.problems.optional("rewrite", rewrite);
@@ -122,7 +122,11 @@ fn rewrite(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<PathRewrite> {
     }
     match text.map_or("/", |text| text) {
         "" => None,
-        text => redirect::path(work, "rewrite", text).map(|path| PathRewrite::Prefix(path.into())),
+        text => {
+            let found = PathReplacement::parse(text).map_err(|error| error.to_string());
+            let found = found.map_err(|why| Problem::new(Code::MappingRewrite, "rewrite", why));
+            work.problems.parsed(found).map(PathRewrite::Prefix)
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn report_of_forwards(spec: &MappingSpec, problems: &mut Problems<'_>
         ("rewrite", has_text(&spec.rewrite)),
         ("regex_rewrite", is_written(&spec.regex_rewrite)),
         ("host_rewrite", has_text(&spec.host_rewrite)),
-        ("auto_host_rewrite", is_on(&spec.auto_host_rewrite)),
+        ("auto_host_rewrite", is_written(&spec.auto_host_rewrite)),
         ("timeout_ms", is_written(&spec.timeout_ms)),
         ("idle_timeout_ms", is_written(&spec.idle_timeout_ms)),
         ("connect_timeout_ms", is_written(&spec.connect_timeout_ms)),
@@ -57,10 +57,10 @@ pub(super) fn report_of_forwards(spec: &MappingSpec, problems: &mut Problems<'_>
         ("add_request_headers", is_written(&spec.add_request_headers)),
         ("remove_request_headers", is_written(&spec.remove_request_headers)),
         ("add_linkerd_headers", is_written(&spec.add_linkerd_headers)),
-        ("grpc", is_on(&spec.grpc)),
+        ("grpc", is_written(&spec.grpc)),
         ("allow_upgrade", is_written(&spec.allow_upgrade)),
-        ("use_websocket", is_on(&spec.use_websocket)),
-        ("bypass_auth", is_on(&spec.bypass_auth)),
+        ("use_websocket", is_written(&spec.use_websocket)),
+        ("bypass_auth", is_written(&spec.bypass_auth)),
         ("auth_context_extensions", has_context),
         ("health_checks", !spec.health_checks.is_empty()),
         ("dns_type", has_text(&spec.dns_type)),
@@ -81,11 +81,6 @@ fn report_written(fields: &[(&str, bool)], why: &str, problems: &mut Problems<'_
 /// Whether a field is written, readable or not.
 fn is_written<T>(value: &Checked<Option<T>>) -> bool {
     value.ok().is_none_or(Option::is_some)
-}
-
-/// The same, where `false` is the default.
-fn is_on(value: &Checked<Option<bool>>) -> bool {
-    value.ok().is_none_or(|is_on| is_on.unwrap_or_default())
 }
 
 /// The same, where an empty text is none.

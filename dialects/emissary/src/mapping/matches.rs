@@ -89,8 +89,7 @@ fn path(work: &mut Work<'_, '_, impl EmissaryView>, lengths: &mut Lengths) -> Op
     let reject = |why: String| Problem::new(Code::MappingMatch, "prefix", why);
     let found = if is_regex {
         if !has_case {
-            work.problems
-                .no_effect("case_sensitive", "a regular expression says itself whether case matters: write (?i)");
+            work.problems.no_effect("case_sensitive", "use (?i) in the regular expression instead");
         }
         Regex::parse(text).map(PathMatch::Regex).map_err(|error| reject(error.to_string()))
     } else {

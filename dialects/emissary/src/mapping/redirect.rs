@@ -6,7 +6,7 @@ use kinds::emissary::mapping::{MappingSpec, RegexRewrite as Written};
 use model::{
     Code, Host, Regex,
     regex::RegexRewrite,
-    route::{Path, PathRewrite, Redirect, Scheme},
+    route::{PathReplacement, PathRewrite, Redirect, Scheme},
 };
 
 /// Reads the redirect; nothing, and a verdict, where it cannot be made.
@@ -28,10 +28,8 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Redirec
         work.problems.no_effect(field, &why);
     }
     let path = match (whole, prefix, regex) {
-        (Some(text), ..) => Some(path(work, "path_redirect", text).map(|path| PathRewrite::Whole(path.into()))?),
-        (None, Some(text), _) => {
-            Some(path(work, "prefix_redirect", text).map(|path| PathRewrite::Prefix(path.into()))?)
-        }
+        (Some(text), ..) => Some(PathRewrite::Whole(path(work, "path_redirect", text)?)),
+        (None, Some(text), _) => Some(PathRewrite::Prefix(path(work, "prefix_redirect", text)?)),
         (None, None, Some(written)) => Some(PathRewrite::Regex(pattern(work, "regex_redirect", written)?)),
         (None, None, None) => None,
     };
@@ -48,10 +46,10 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Redirec
     Some(Redirect { scheme, host: Some(host), port: written.port, path, status: status? })
 }
 
-/// A path of a field.
-pub(super) fn path(work: &mut Work<'_, '_, impl EmissaryView>, field: &str, text: &str) -> Option<Path> {
-    let found = Path::parse(text).map_err(|error| Problem::new(Code::MappingRewrite, field, error.to_string()));
-    work.problems.parsed(found)
+/// Where a redirect leads to. Without a leading `/` the text would become part of the host.
+fn path(work: &mut Work<'_, '_, impl EmissaryView>, field: &str, text: &str) -> Option<PathReplacement> {
+    let found = PathReplacement::parse_absolute(text);
+    work.problems.parsed(found.map_err(|error| Problem::new(Code::MappingRewrite, field, error.to_string())))
 }
 
 /// A pattern and what replaces its matches.

@@ -57,7 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<Written, String> {
     let junk = !matches!(&rest[end..], "" | "/");
     let rest = &rest[..end];
     if rest.contains('@') {
-        return Err(format!("`{}` has a user before its host", shown()));
+        return Err(format!("`{}` contains user information (`user@`)", shown()));
     }
     let (host, port) = match rest.strip_prefix('[') {
         Some(rest) => {

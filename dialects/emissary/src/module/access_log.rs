@@ -68,7 +68,7 @@ fn line(text: &str) -> Result<Arc<str>, String> {
 fn field(name: &str, form: Option<&str>) -> Result<Arc<str>, String> {
     let Some(form) = form else { return Err(format!("`{}` must be text", name.escape_debug())) };
     if name.is_empty() || name.contains('=') || name.len() + form.len() > MOST_BYTES {
-        return Err(format!("`{}` is not a name of a field", name.escape_debug()));
+        return Err(format!("`{}` is not a valid field name", name.escape_debug()));
     }
     check(form).map_err(|error| format!("`{}`: {error}", name.escape_debug()))?;
     Ok(format!("{name}={form}").into())

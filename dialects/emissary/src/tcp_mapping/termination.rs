@@ -41,7 +41,7 @@ pub(super) fn of(
         let shown = host::tls::shown(&found, name, view, settings, &mut Problems::new(&subject));
         if shown.is_asked {
             if shown.termination.is_none() && !shown.is_pending {
-                let why = format!("TLS of {subject} cannot be used; its events say why");
+                let why = format!("TLS of {subject} is invalid; see its events");
                 problems.refuse(Problem::new(Code::TcpMappingTls, "host", why));
             }
             return Decryption { termination: shown.termination, is_pending: shown.is_pending };

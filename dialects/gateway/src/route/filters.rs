@@ -68,7 +68,7 @@ fn typed<'l>(
         let of_type = filter.r#type.as_ref().ok_or_else(|| reject(&field.field("type"), "type must be set"));
         let Some(of_type) = wrong.take(of_type) else { continue };
         if *of_type != FilterType::RequestMirror && found.iter().any(|(_, other, _)| *other == of_type) {
-            wrong.add(incompatible(&field, format!("a filter of type {of_type} stands before it")));
+            wrong.add(incompatible(&field, format!("conflicts with the preceding {of_type} filter")));
             continue;
         }
         found.push((field, of_type, filter));

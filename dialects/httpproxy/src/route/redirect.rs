@@ -7,7 +7,8 @@ use model::{
     route::{DirectResponse, PathReplacement, PathRewrite, Redirect, Scheme, action::LONGEST_BODY},
 };
 
-/// The client is sent elsewhere. A path may have a query, which replaces that of the request, and a fragment.
+/// The client is redirected. A `path` may have a query, which replaces that of the request, and a fragment; a `prefix` is followed by the
+/// rest of the request's path and by its query, whatever it contains.
 pub(crate) fn redirect(policy: &RequestRedirectPolicy, field: &FieldPath) -> Result<Redirect, Rejection> {
     let field = field.field("requestRedirectPolicy");
     let reject = |name: &str, why: String| Rejection::new(Code::ProxyRedirect, field.field(name), why);

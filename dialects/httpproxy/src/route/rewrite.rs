@@ -103,8 +103,40 @@ fn forms(prefix: &Path, to: &PathReplacement) -> Option<[(Path, PathReplacement)
         // A final slash is part of the query: none is added, and none is taken away.
         return (from != *prefix).then(|| [(from, to.clone()), (prefix.clone(), to.clone())]);
     }
-    let below = Path::parse(&format!("{from}/")).ok()?;
-    let to = to.as_str().trim_end_matches('/');
-    let bare = PathReplacement::parse(if to.is_empty() { "/" } else { to }).ok()?;
-    Some([(from, bare), (below, PathReplacement::parse(&format!("{to}/")).ok()?)])
+    let below = from.with_final_slash();
+    let trimmed = to.as_str().trim_end_matches('/');
+    let bare = PathReplacement::parse(if trimmed.is_empty() { "/" } else { trimmed }).ok()?;
+    Some([(from, bare), (below, to.with_final_slash())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::route::path::LONGEST;
+
+    fn forms_of(prefix: &str, to: &str) -> Option<[(String, String); 2]> {
+        let (prefix, to) = (Path::parse(prefix).expect("a path"), PathReplacement::parse(to).expect("a text"));
+        forms(&prefix, &to).map(|forms| forms.map(|(from, to)| (from.to_string(), to.to_string())))
+    }
+
+    #[test]
+    fn a_prefix_and_its_replacement_have_two_forms() {
+        let both = |from: [&str; 2], to: [&str; 2]| Some([0, 1].map(|at| (from[at].to_owned(), to[at].to_owned())));
+        for (prefix, to, bare, below) in
+            [("/a", "/b", "/b", "/b/"), ("/a/", "/b", "/b", "/b/"), ("/a", "/", "/", "/"), ("/a", "v2/", "v2", "v2/")]
+        {
+            assert_eq!(forms_of(prefix, to), both(["/a", "/a/"], [bare, below]), "{prefix} {to}");
+        }
+        assert_eq!(forms_of("/a/", "/b?q="), both(["/a", "/a/"], ["/b?q=", "/b?q="]));
+        assert_eq!(forms_of("/a", "/b?q="), None, "a final slash is part of the query");
+        assert_eq!(forms_of("/", "/b"), None);
+    }
+
+    #[test]
+    fn the_longest_prefix_and_replacement_have_both_forms() {
+        let longest = |letter: &str| format!("/{}", letter.repeat(LONGEST - 1));
+        let (from, to) = (longest("a"), longest("b"));
+        let both = [(from.clone(), to.clone()), (format!("{from}/"), format!("{to}/"))];
+        assert_eq!(forms_of(&from, &to), Some(both));
+    }
 }

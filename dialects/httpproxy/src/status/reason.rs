@@ -76,7 +76,7 @@ words! {
     ProxyPrefixDuplicate => PrefixReplaceError DuplicateReplacement;
     ProxyPrefixAmbiguous => PrefixReplaceError AmbiguousReplacement;
     ProxyPrefixReplacement => PrefixReplaceError ReplacementNotValid;
-    ServiceNotFound | ServicePortNotFound | ServicePortNotTcp | ExternalNameOff | ExternalNameRefused
+    ServiceNotFound | ServicePortNotFound | ServicePortNotTcp | ExternalNameOff | ExternalNameNotAllowed
         | EndpointsNotValid => ServiceError ServiceUnresolvedReference;
     NoEndpoints => ServiceError NoReadyEndpoints;
     ProxyServicePort => ServiceError ServicePortInvalid;

@@ -90,7 +90,7 @@ fn programmed_is_stated_when_it_is_known_and_else_stays_as_it_is() {
     );
     assert_eq!(
         of(Some(&ProxyState::Acknowledged { counts, refusal: Some(refusal.into()) })),
-        stated("True/PartiallyProgrammed Accepted by 2 of 3 connected proxies; envoy-7xk refused: no")
+        stated("True/PartiallyProgrammed Accepted by 2 of 3 connected proxies; envoy-7xk rejected it: no")
     );
 }
 

@@ -56,14 +56,14 @@ fn seven_hundred_includes_of_seven_hundred_routes_come_to_an_end() {
     assert_eq!(
         reported(&translation, "root"),
         [
-            "SES5080 spec: it unfolds into more than 10000 routes: 1 of the HTTPProxies that it includes are served in part, \
+            "SES5080 spec: it expands into more than 10000 routes: 1 of the HTTPProxies that it includes are served in part, \
           each include with an equal share"
         ]
     );
     assert_eq!(
         reported(&translation, "child"),
         [
-            "SES5080 spec.routes[14]: omitted from here on: HTTPProxy a/root with its includes has more than 10000 routes"
+            "SES5080 spec.routes[14]: this and everything after it is omitted: HTTPProxy a/root with its includes has more than 10000 routes"
         ]
     );
 }

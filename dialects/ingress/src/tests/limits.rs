@@ -33,7 +33,7 @@ fn what_lies_past_the_limit_of_paths_answers_503_on_its_host() {
         limits(&translation),
         [(
             "spec.rules[100].http.paths[0]".to_owned(),
-            "omitted from here on: the Ingress has more than 10000 paths".to_owned()
+            "this and everything after it is omitted: the Ingress has more than 10000 paths".to_owned()
         )]
     );
     let of = |host: &str| translation.routes_of(&ListenerId::http(), &Host::parse(host).unwrap()).to_vec();

@@ -93,7 +93,7 @@ const CONTROLLER: &[Panel] = &[
         "ops",
         &[("topk(10, sum by (table) (rate(sesame_recomputed_keys_total[$__rate_interval])))", "{{table}}")],
     ),
-    graph("Rows that could not be computed", "short", &[("max by (pod) (sesame_table_held) > 0", "{{pod}}")]),
+    graph("Rows that could not be computed", "short", &[("max by (pod) (sesame_table_failed_rows) > 0", "{{pod}}")]),
     graph(
         "Verdicts by namespace and code",
         "short",

@@ -25,7 +25,7 @@ impl Loaded {
         self.bundle.iter().any(|ca| other.leaf.is_signed_by(ca))
     }
 
-    fn report(&self) -> Party {
+    fn report(&self) -> CertificateHolders {
         let mut cas: Vec<i64> = self.bundle.iter().map(|ca| ca.expires).collect();
         // A proxy says only which of its CAs expires first.
         if self.role == Role::Envoy {
@@ -33,7 +33,7 @@ impl Loaded {
             cas.truncate(1);
         }
         let (cas, leaf) = if self.reports { (cas, Some(self.leaf.expires)) } else { (Vec::new(), None) };
-        Party { names: Vec::new(), count: 1, is_proxy: self.role == Role::Envoy, cas, leaf }
+        CertificateHolders { names: Vec::new(), count: 1, is_proxy: self.role == Role::Envoy, cas, leaf }
     }
 }
 
@@ -76,7 +76,7 @@ fn event() -> impl Strategy<Value = Event> {
 struct World {
     secrets: Secrets,
     all: Vec<Loaded>,
-    reports: Vec<Party>,
+    reports: Vec<CertificateHolders>,
     now: i64,
 }
 

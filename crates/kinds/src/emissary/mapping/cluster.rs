@@ -1,10 +1,10 @@
 //! Connections to a service: limits, load balancing, keepalive.
 
 use crate::open_enum::open_enum;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Limits of connections and requests of one priority.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct CircuitBreaker {
     /// The priority; `default` if absent.
@@ -30,7 +30,7 @@ open_enum! {
 }
 
 /// How an endpoint is chosen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct LoadBalancer {
     /// The policy; required.
@@ -58,7 +58,7 @@ open_enum! {
 }
 
 /// A cookie that is hashed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct LoadBalancerCookie {
     /// Its name.
     pub name: Box<str>,
@@ -69,7 +69,7 @@ pub struct LoadBalancerCookie {
 }
 
 /// TCP keepalive.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Keepalive {
     /// Unanswered probes before a connection is dead.

@@ -1,13 +1,13 @@
 //! Rate limit labels: what the rate limit service is asked about.
 
 use crate::emissary::Map;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Labels by domain. Each label of a domain is a group of a name, of parts that are asked about together.
 pub type Labels = Map<Box<[Map<Box<[LabelSpecifier]>>]>>;
 
 /// One part of a label: exactly one of the fields should be there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct LabelSpecifier {
     /// The cluster that the request comes from.
@@ -23,14 +23,14 @@ pub struct LabelSpecifier {
 }
 
 /// A part whose key is its own name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct FixedKey {
     /// The name of the part.
     pub key: Box<str>,
 }
 
 /// A header of the request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RequestHeader {
     /// The key.
     pub key: Box<str>,
@@ -41,7 +41,7 @@ pub struct RequestHeader {
 }
 
 /// A constant.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct GenericKey {
     /// The key; `generic_key` if absent.
     pub key: Option<Box<str>>,

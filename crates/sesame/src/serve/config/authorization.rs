@@ -39,13 +39,13 @@ impl Authorization {
 
 /// The server, and how it is asked.
 pub const AUTHORIZATION: &[Row] = rows! {
-    works("globalExtAuth.extensionService" = "globalExtAuth.extensionRef", "`namespace/name`", "", "ExtensionService of the authorization server that is asked about all routes of all dialects, over HTTP and HTTPS, unless their objects say otherwise", |c, n| c.authorization.extension = extension(n)?);
-    works("globalExtAuth.serviceType" = "globalExtAuth.serviceType", "`grpc` or `http`", "grpc", "protocol of the authorization server", |c, n| c.authorization.server.service_type = Some(text(n)?).filter(|word| word != "grpc").map(Into::into));
-    works("globalExtAuth.httpSettings" = "globalExtAuth.httpSettings", AS_IN_OBJECTS, "", "settings of HTTP authorization servers; `allowedAuthorizationHeaders` has no effect", |c, n| c.authorization.server.http_settings = Some(part(n)?));
-    works("globalExtAuth.failOpen" = "globalExtAuth.failOpen", BOOLEAN, "false", "allow requests when the service is unavailable; otherwise they are answered 403", |c, n| c.authorization.server.fail_open = boolean(n)?);
-    works("globalExtAuth.authPolicy" = "globalExtAuth.authPolicy", AS_IN_OBJECTS, "", "authorization policy of routes without one", |c, n| c.authorization.server.auth_policy = Some(part(n)?));
-    works("globalExtAuth.responseTimeout" = "globalExtAuth.responseTimeout", "a duration such as `250ms`", "", "response timeout; that of the ExtensionService if not set, else 200ms for gRPC and 15s for HTTP", |c, n| c.authorization.server.response_timeout = Some(text(n)?.into()));
-    works("globalExtAuth.withRequestBody" = "globalExtAuth.withRequestBody", AS_IN_OBJECTS, "", "how much of the request body is sent to the authorization server", |c, n| c.authorization.server.with_request_body = Some(part(n)?));
+    works("globalExtAuth.extensionService" = "globalExtAuth.extensionRef", "`namespace/name`", "", "ExtensionService of the authorization server that is asked about all routes of all dialects, over HTTP and HTTPS, unless their objects say otherwise; the keys below hold also for hosts that name it themselves", |c, n| c.authorization.extension = extension(n)?);
+    works("globalExtAuth.serviceType" = "globalExtAuth.serviceType", "`grpc` or `http`", "grpc", "protocol of the authorization server, also for hosts that name it", |c, n| c.authorization.server.service_type = Some(text(n)?).filter(|word| word != "grpc").map(Into::into));
+    works("globalExtAuth.httpSettings" = "globalExtAuth.httpSettings", AS_IN_OBJECTS, "", "settings of HTTP authorization servers, also for hosts that name the server; `allowedAuthorizationHeaders` has no effect", |c, n| c.authorization.server.http_settings = Some(part(n)?));
+    works("globalExtAuth.failOpen" = "globalExtAuth.failOpen", BOOLEAN, "false", "allow requests when the service is unavailable; otherwise they are answered 403, also of hosts that name it", |c, n| c.authorization.server.fail_open = boolean(n)?);
+    works("globalExtAuth.authPolicy" = "globalExtAuth.authPolicy", AS_IN_OBJECTS, "", "authorization policy of routes without one; its context is sent also for hosts that name the server", |c, n| c.authorization.server.auth_policy = Some(part(n)?));
+    works("globalExtAuth.responseTimeout" = "globalExtAuth.responseTimeout", "a duration such as `250ms`", "", "response timeout, also for hosts that name the server and set none; that of the ExtensionService if not set, else 200ms for gRPC and 15s for HTTP", |c, n| c.authorization.server.response_timeout = Some(text(n)?.into()));
+    works("globalExtAuth.withRequestBody" = "globalExtAuth.withRequestBody", AS_IN_OBJECTS, "", "how much of the request body is sent to the authorization server, also for hosts that name it", |c, n| c.authorization.server.with_request_body = Some(part(n)?));
 };
 
 /// `namespace/name`, or a reference, as an object has it.

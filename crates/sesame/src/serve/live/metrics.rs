@@ -22,7 +22,7 @@ impl Metrics {
     /// Adds them to a registry.
     pub fn register(&self, registry: &mut Registry) {
         self.is_valid.set(1);
-        for result in ["applied", "refused"] {
+        for result in ["applied", "rejected"] {
             drop(self.changes.get_or_create(&Outcome { result }));
         }
         let registry = registry.sub_registry_with_prefix("sesame_configuration");
@@ -40,8 +40,8 @@ impl Metrics {
     }
 
     /// What is written is not in effect.
-    pub fn refused(&self) {
+    pub fn rejected(&self) {
         self.is_valid.set(0);
-        self.changes.get_or_create(&Outcome { result: "refused" }).inc();
+        self.changes.get_or_create(&Outcome { result: "rejected" }).inc();
     }
 }

@@ -21,7 +21,11 @@ impl OurProxy {
     }
 
     fn program(&mut self, proxies: ProxyState) {
-        let programmed = Programmed { batch: 1, proxies: Some(proxies) };
+        self.program_in(1, proxies);
+    }
+
+    fn program_in(&mut self, batch: u64, proxies: ProxyState) {
+        let programmed = Programmed { batch, proxies: Some(proxies) };
         self.world.statuses.program(&self.key, programmed, self.world.now);
     }
 
@@ -88,6 +92,39 @@ fn proxies_that_come_and_go_without_an_acknowledgement_cause_one_write_in_ten_se
         object.wait(1);
     }
     assert!((2..=7).contains(&writes.len()), "{writes:?}");
+}
+
+/// Proxies that start again and again, of which one rejects it every other time.
+#[test]
+fn proxies_that_acknowledge_and_go_by_turns_cause_one_write_in_ten_seconds() {
+    let mut object = OurProxy::new();
+    let mut writes = Vec::new();
+    for second in 0..60 {
+        object.program(match second % 4 {
+            0 => acknowledged(2),
+            2 => partial(),
+            _ => ProxyState::Waiting,
+        });
+        writes.extend(object.write().map(|said| (second, said)));
+        object.wait(1);
+    }
+    assert!((2..=7).contains(&writes.len()), "{writes:?}");
+}
+
+/// Of a batch that changes nothing of the status, nothing is written; it says what the status says all the same.
+#[test]
+fn what_proxies_take_back_of_a_batch_that_needed_no_write_waits_too() {
+    let mut object = OurProxy::new();
+    object.program_in(1, acknowledged(2));
+    assert_eq!(object.write().as_deref(), Some("True Programmed"));
+    object.wait(1);
+    object.program_in(2, ProxyState::Pending);
+    object.program_in(2, acknowledged(2));
+    assert_eq!(object.write(), None, "the status says so already");
+    object.program_in(2, partial());
+    assert_eq!(object.write(), None);
+    object.wait(9);
+    assert_eq!(object.write().as_deref(), Some("True PartiallyProgrammed"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 
 /// A service that proxies call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Called {
+pub(crate) struct UpstreamService {
     /// What is behind it.
     pub backend: Backend,
     /// Whether connections to it are TLS.
@@ -34,7 +34,7 @@ pub(crate) struct Called {
     pub linkerd: Arc<str>,
 }
 
-impl Called {
+impl UpstreamService {
     /// How it is called: over HTTP/2 or HTTP/1.1, with what else an object says about connections.
     pub(crate) fn extension(&self, is_h2: bool, said: ClusterOverrides, view: &mut impl EmissaryView) -> Extension {
         let Self { backend, is_tls, context, .. } = self;
@@ -86,7 +86,7 @@ impl<V: EmissaryView> Reading<'_, '_, V> {
         field: &str,
         service: &Checked<Option<Box<str>>>,
         tls: Option<&Checked<Option<Box<str>>>>,
-    ) -> Option<Called> {
+    ) -> Option<UpstreamService> {
         let text = self.problems.read(field, service)?.as_deref().filter(|text| !text.is_empty());
         let Some(text) = text else {
             self.refuse(field, format!("{field} is missing"));
@@ -137,7 +137,13 @@ impl<V: EmissaryView> Reading<'_, '_, V> {
                     true => format!("[{}]:{port}", written.host).into(),
                     false => format!("{}:{port}", written.host).into(),
                 };
-                Some(Called { backend, is_tls, context, authority, linkerd: format!("{qualified}:{port}").into() })
+                Some(UpstreamService {
+                    backend,
+                    is_tls,
+                    context,
+                    authority,
+                    linkerd: format!("{qualified}:{port}").into(),
+                })
             }
             Err(rejection) => {
                 rejection.report(field, self.code, self.problems);

@@ -2,7 +2,7 @@
 
 /// Replicas or proxies that have the same certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Party {
+pub struct CertificateHolders {
     /// The names of some of them.
     pub names: Vec<String>,
     /// How many there are.
@@ -16,7 +16,7 @@ pub struct Party {
     pub leaf: Option<i64>,
 }
 
-impl Party {
+impl CertificateHolders {
     /// Whether they trust the CA that expires then; none if they do not say.
     pub(super) fn trusts(&self, ca: i64) -> Option<bool> {
         (!self.cas.is_empty()).then(|| self.cas.contains(&ca))
@@ -50,16 +50,19 @@ pub struct Waiting {
 
 impl Waiting {
     /// Those of whom something does not hold, or is not known.
-    pub(super) fn for_all(parties: &[Party], holds: impl Fn(&Party) -> Option<bool>) -> Waiting {
+    pub(super) fn for_all(
+        holders: &[CertificateHolders],
+        holds: impl Fn(&CertificateHolders) -> Option<bool>,
+    ) -> Waiting {
         let mut waiting = Waiting::default();
-        for party in parties {
-            let (names, count) = match holds(party) {
+        for group in holders {
+            let (names, count) = match holds(group) {
                 Some(true) => continue,
                 Some(false) => (&mut waiting.behind, &mut waiting.behind_count),
                 None => (&mut waiting.silent, &mut waiting.silent_count),
             };
-            names.extend(party.names.iter().cloned());
-            *count += party.count;
+            names.extend(group.names.iter().cloned());
+            *count += group.count;
         }
         waiting
     }

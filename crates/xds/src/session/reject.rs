@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::flow::{Acked, DefaultState, Flow, InFlight, Probe};
-use super::{Answer, Refused, Session};
+use super::{Answer, RejectedResource, Session};
 use crate::kind::Kind;
 use crate::resource::{Entry, Name};
 use crate::table::Table;
@@ -52,7 +52,7 @@ impl Session {
             _ => upserts.iter().filter(|(name, _)| names(&text, name)).map(|(name, _)| (*name).clone()).collect(),
         };
         if blamed.is_empty() {
-            // Refused before, and sent again with others before that was known.
+            // Rejected before, and sent again with others before that was known.
             let known = upserts.iter().filter(|(name, entry)| {
                 let refused = flow.states.get(*name).and_then(|state| state.refused);
                 refused.is_some_and(|(version, _)| version == entry.version)
@@ -85,7 +85,7 @@ impl Session {
                 if kind == Kind::Secret && self.options.refused.len() < self.options.limits.aliases {
                     self.options.refused.insert((kind, name.clone(), entry.version));
                 }
-                answer.refused.push(Refused { kind, entry: entry.clone(), held, text: words.clone() });
+                answer.refused.push(RejectedResource { kind, entry: entry.clone(), held, text: words.clone() });
                 flow.due.insert(name.clone());
             } else {
                 state.owed = true;

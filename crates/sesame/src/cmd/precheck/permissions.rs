@@ -32,16 +32,16 @@ const INSTALLED: [(&str, &str, bool); 16] = [
     ("networking.k8s.io", "networkpolicies", true),
 ];
 
-/// A right: verb, group, resource with its subresource, namespace.
+/// A permission: verb, group, resource with its subresource, namespace.
 #[derive(Clone, Debug)]
-struct Right {
+struct Permission {
     verb: String,
     group: String,
     resource: String,
     namespace: Option<String>,
 }
 
-impl Right {
+impl Permission {
     fn new(verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Self {
         let text = str::to_owned;
         Self { verb: text(verb), group: text(group), resource: text(resource), namespace: namespace.map(text) }
@@ -55,24 +55,24 @@ impl Right {
 
 /// Asks about all of them.
 pub async fn check(client: &Client, namespace: &str) -> Result<Vec<Check>> {
-    let all = Right::new("*", "*", "*", None);
+    let all = Permission::new("*", "*", "*", None);
     if missing(client, vec![all]).await?.is_empty() {
-        return Ok(vec![Check::new("rights", CheckResult::Ok, "the user may do everything")]);
+        return Ok(vec![Check::new("permissions", CheckResult::Ok, "the user may do everything")]);
     }
     let installing = INSTALLED.iter().flat_map(|(group, resource, is_namespaced)| {
         let namespace = is_namespaced.then_some(namespace);
-        ["create", "patch"].map(|verb| Right::new(verb, group, resource, namespace))
+        ["create", "patch"].map(|verb| Permission::new(verb, group, resource, namespace))
     });
     let mut checks = Vec::new();
     match words(&missing(client, installing.collect()).await?) {
-        None => checks.push(Check::new("rights", CheckResult::Ok, "the user may create what the manifests have")),
+        None => checks.push(Check::new("permissions", CheckResult::Ok, "the user may create what the manifests have")),
         Some(words) => {
-            checks.push(Check::new("rights", CheckResult::Error, format!("the user may not: {words}")));
+            checks.push(Check::new("permissions", CheckResult::Error, format!("the user may not: {words}")));
         }
     }
-    let escalate = Right::new("escalate", "rbac.authorization.k8s.io", "clusterroles", None);
+    let escalate = Permission::new("escalate", "rbac.authorization.k8s.io", "clusterroles", None);
     if missing(client, vec![escalate]).await?.is_empty() {
-        checks.push(Check::new("granting", CheckResult::Ok, "the user may grant any right (escalate)"));
+        checks.push(Check::new("granting", CheckResult::Ok, "the user may grant any permission (escalate)"));
         return Ok(checks);
     }
     let rules = [rbac::namespaced(), rbac::gateways(), vec![rbac::secrets()], rbac::cluster_scoped()].concat();
@@ -80,15 +80,15 @@ pub async fn check(client: &Client, namespace: &str) -> Result<Vec<Check>> {
     for rule in &rules {
         for group in &rule.groups {
             for resource in &rule.resources {
-                granted.extend(rule.verbs.iter().map(|verb| Right::new(verb, group, resource, None)));
+                granted.extend(rule.verbs.iter().map(|verb| Permission::new(verb, group, resource, None)));
             }
         }
     }
     checks.push(match words(&missing(client, granted).await?) {
-        None => Check::new("granting", CheckResult::Ok, "the user has every right that Sesame is granted"),
+        None => Check::new("granting", CheckResult::Ok, "the user has every permission that Sesame is granted"),
         Some(words) => {
             let message = format!(
-                "the user can grant Sesame only rights that the user has, and does not have: {words}; or use `sesame rbac --mode namespaces`"
+                "the user can grant Sesame only permissions that the user has, and does not have: {words}; or use `sesame rbac --mode namespaces`"
             );
             Check::new("granting", CheckResult::Error, message)
         }
@@ -97,40 +97,40 @@ pub async fn check(client: &Client, namespace: &str) -> Result<Vec<Check>> {
 }
 
 /// The first few of them.
-fn words(missing: &[Right]) -> Option<String> {
+fn words(missing: &[Permission]) -> Option<String> {
     const SHOWN: usize = 8;
-    let first: Vec<String> = missing.iter().take(SHOWN).map(Right::words).collect();
+    let first: Vec<String> = missing.iter().take(SHOWN).map(Permission::words).collect();
     let rest = missing.len().saturating_sub(SHOWN);
     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     (!missing.is_empty()).then(|| first.join(", ") + &more)
 }
 
 /// Those that the user does not have.
-async fn missing(client: &Client, rights: Vec<Right>) -> Result<Vec<Right>> {
+async fn missing(client: &Client, permissions: Vec<Permission>) -> Result<Vec<Permission>> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let mut missing = Vec::new();
-    for some in rights.chunks(AT_ONCE) {
-        let asking = some.iter().map(async |right| {
-            let (resource, subresource) = match right.resource.split_once('/') {
+    for some in permissions.chunks(AT_ONCE) {
+        let asking = some.iter().map(async |permission| {
+            let (resource, subresource) = match permission.resource.split_once('/') {
                 Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
-                None => (right.resource.as_str(), None),
+                None => (permission.resource.as_str(), None),
             };
             let attributes = ResourceAttributes {
-                verb: Some(right.verb.clone()),
-                group: Some(right.group.clone()),
+                verb: Some(permission.verb.clone()),
+                group: Some(permission.group.clone()),
                 resource: Some(resource.to_owned()),
                 subresource,
-                namespace: right.namespace.clone(),
+                namespace: permission.namespace.clone(),
                 ..Default::default()
             };
             let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
             let review = SelfSubjectAccessReview { spec, ..Default::default() };
             reviews.create(&PostParams::default(), &review).await
         });
-        for (right, review) in some.iter().zip(join_all(asking).await) {
-            let review = review.map_err(|error| refusal(error, "asking about the rights of the user"))?;
+        for (permission, review) in some.iter().zip(join_all(asking).await) {
+            let review = review.map_err(|error| refusal(error, "asking about the permissions of the user"))?;
             if !review.status.is_some_and(|status| status.allowed) {
-                missing.push(right.clone());
+                missing.push(permission.clone());
             }
         }
     }
