@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn the_two_groups_have_one_schema() {
-        for of in [http_proxy::crd, extension_service::crd] {
+        for of in [http_proxy::crd, delegation::crd, extension_service::crd, configuration::crd] {
             let [contour, sesame] = GROUPS.map(of);
             assert_eq!(version(&contour), version(&sesame));
         }

@@ -69,7 +69,7 @@ const FIELDS: [&str; 41] = [
 const NO_KINDS: [&str; 2] = ["Gateway API", "GatewayError"];
 
 /// Kinds whose names are words of Envoy, or of everybody: they cannot be told from these.
-const COMMON: [&str; 6] = ["Host", "Listener", "Mapping", "Module", "RateLimitService", "TLSContext"];
+const COMMON: [&str; 5] = ["Host", "Listener", "Module", "RateLimitService", "TLSContext"];
 
 /// Files that name a dialect's kind, and why.
 const EXCEPTIONS: [(&str, &str); 1] =

@@ -491,6 +491,48 @@ async fn fleets_show_what_each_client_has_and_refused() {
     assert!(proxy["detail"].as_str().unwrap().contains("no such thing"), "{proxy}");
 }
 
+/// Two fleets have the same host, each with a route of its own.
+#[tokio::test]
+async fn pages_keep_fleets_apart() {
+    let (server, _) = world().await;
+    let edge = Fleet::named("shop", "edge");
+    let (of_shared, of_edge) = ("HTTPProxy shop/web spec.routes[0]", "HTTPRoute shop/web spec.rules[0]");
+    for (fleet, origin) in [(Fleet::Shared, of_shared), (edge.clone(), of_edge)] {
+        let upserts = vec![scope("a.example.com", vec![answering(origin, 200)])];
+        server.publish(Batch { fleet, changes: Changes { upserts, removes: vec![] } }).unwrap();
+    }
+    let router = debug_of(admin::board().1, server.clone(), None);
+    let texts = |list: &Value, field: &str| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|entry| entry[field].as_str().unwrap().to_owned()).collect()
+    };
+
+    let fleets = json(&router, "/debug/fleets").await;
+    assert_eq!(texts(&fleets, "fleet"), ["shared", "shop/edge"]);
+    let types = |fleet: &Value| -> Vec<String> { fleet["resources"].as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(types(&fleets[0]), ["rds", "sds", "srds"]);
+    assert_eq!(types(&fleets[1]), ["srds"]);
+    assert_eq!(texts(&json(&router, "/debug/fleets?fleet=shop/edge").await, "fleet"), ["shop/edge"]);
+
+    let dump = json(&router, "/debug/config_dump?fleet=shop/edge").await;
+    assert_eq!(texts(&dump["fleets"], "fleet"), ["shop/edge"]);
+    let resources = &dump["fleets"][0]["resources"];
+    assert_eq!(texts(resources, "type"), ["srds"]);
+    assert!(resources.to_string().contains(of_edge) && !resources.to_string().contains(of_shared), "{dump}");
+    let dump = json(&router, "/debug/config_dump?fleet=shared").await;
+    assert_eq!(texts(&dump["fleets"], "fleet"), ["shared"]);
+    assert!(dump.to_string().contains(of_shared) && !dump.to_string().contains(of_edge), "{dump}");
+
+    let host = json(&router, "/debug/host?name=a.example.com").await;
+    assert_eq!(texts(&host["served"], "fleet"), ["shared", "shop/edge"]);
+    assert_eq!(host["owners"], serde_json::json!(["HTTPProxy shop/web", "HTTPRoute shop/web"]));
+    let object = json(&router, "/debug/object?kind=HTTPRoute&namespace=shop&name=web").await;
+    assert_eq!(texts(&object["served"], "fleet"), ["shop/edge"]);
+
+    server.remove_fleet(&edge);
+    assert_eq!(texts(&json(&router, "/debug/fleets").await, "fleet"), ["shared"]);
+    assert_eq!(texts(&json(&router, "/debug/host?name=a.example.com").await["served"], "fleet"), ["shared"]);
+}
+
 #[tokio::test]
 async fn what_is_logged_can_be_changed() {
     let filter = Arc::new(Mutex::new("info".to_owned()));

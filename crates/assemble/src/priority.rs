@@ -55,11 +55,13 @@ fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
     }
 }
 
-/// What both sides are told.
+/// What both sides are told. The number is called precedence, as in [`model::route::Precedence`]: a dialect may have a field `priority`
+/// that is about something else.
 pub fn pair(host: &Host, strong: &Route, weak: &Route) -> [Verdict; 2] {
     let (priority, path) = (strong.precedence.priority, &weak.path);
-    let by = format!("host {host}, path {path}: {} takes its requests by priority {priority}", strong.origin.object);
-    let from = format!("host {host}, path {path}: by priority {priority} it takes requests of {}", weak.origin.object);
+    let (winner, loser) = (&strong.origin.object, &weak.origin.object);
+    let by = format!("host {host}, path {path}: {winner} takes its requests by precedence {priority}");
+    let from = format!("host {host}, path {path}: by precedence {priority} it takes requests of {loser}");
     [
         Verdict::new(Code::RouteTakenByPriority, weak.origin.clone(), by).related_to(strong.origin.clone()),
         Verdict::new(Code::RouteTakenByPriority, strong.origin.clone(), from).related_to(weak.origin.clone()),
@@ -98,6 +100,7 @@ mod tests {
         ] {
             let told = taken(&host, &[strong.clone(), weak.clone()]);
             let objects: Vec<_> = told.iter().map(|verdict| &*verdict.origin.object.namespace).collect();
+            assert!(told.iter().all(|verdict| verdict.message.contains("by precedence 1")), "{told:?}");
             let expected: &[&str] = if is_told { &["a", "b"] } else { &[] };
             assert_eq!(objects, expected, "{} over {}", strong.path, weak.path);
         }

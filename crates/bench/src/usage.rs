@@ -75,7 +75,7 @@ impl Threads {
                     return Err(error).context(text);
                 }
             };
-            let name = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+            let name = path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
             let used = text.split(' ').next().and_then(|used| used.parse().ok());
             let used = name.zip(used).with_context(|| format!("{} has no CPU time: {text:?}", file.display()))?;
             nanoseconds.extend([used]);

@@ -13,7 +13,8 @@
 //! | 5 | `sesamecert`, `envoycert`: the bundles have the new CA alone | |
 //!
 //! The certificates of step 2 are what proxies show that they have read the Secret by: Envoy says when its certificate expires,
-//! and not which CAs it trusts. Certificates of the same CA are renewed by step 4 alone.
+//! and not which CAs it trusts. One with a token has its CAs in its bootstrap, and says all of them. Certificates of the same CA are
+//! renewed by step 4 alone.
 //!
 //! The clock may be wrong and be set right. A time in a Secret that is still to come is counted anew from now, and a certificate that is not
 //! valid yet is replaced like one that has expired. A CA that is not valid yet is kept: nothing tells a clock that is behind from a CA that was
@@ -353,7 +354,7 @@ impl Rotation<'_> {
             let secret = self.secrets.of(Role::Envoy)?;
             secret.leaf.is_signed_by(&current.certificate).then_some(secret.leaf.expires)
         });
-        let waiting = Waiting::for_all(self.holders, |group| match group.is_proxy {
+        let waiting = Waiting::for_all(self.holders, |group| match group.is_proxy && !group.is_complete {
             true => group.shows(shown),
             false => group.trusts(next.certificate.expires),
         });

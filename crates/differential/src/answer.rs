@@ -113,14 +113,6 @@ impl Answer {
             Answer::Reply(reply) => reply.location.as_deref(),
         }
     }
-
-    /// What a backend was sent, if one answered.
-    pub fn sent(&self) -> Option<&Sent> {
-        match self {
-            Answer::Closed => None,
-            Answer::Reply(reply) => reply.backend.as_ref(),
-        }
-    }
 }
 
 impl fmt::Display for Answer {

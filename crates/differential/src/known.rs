@@ -98,13 +98,6 @@ pub const KNOWN: &[Known] = &[
         },
     },
     Known {
-        row: "a `rewrite` may have a query",
-        explains: |it| {
-            let is_sent = |answer: &Answer| answer.sent().is_some_and(|sent| sent.path.starts_with("/z/?"));
-            it.sesame.iter().any(|answer| answer.status() == Some(503)) && it.emissary.iter().any(is_sent)
-        },
-    },
-    Known {
         row: "Mappings with one `prefix` of which some are exact, patterns or without case are one group",
         explains: |it| it.has_pair(|one, other| FORM.iter().any(|field| one["spec"][field] != other["spec"][field])),
     },

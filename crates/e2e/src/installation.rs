@@ -25,6 +25,8 @@ use crate::stream;
 pub const NAMESPACE: &str = "projectsesame";
 /// How long anything may take on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(180);
+/// How long it may take from applying the manifests to the first request that is served, where nothing else runs.
+const FIRST_REQUEST: Duration = Duration::from_secs(30);
 /// The host that requests are for.
 pub const HOST: &str = "web.example.com";
 /// The image of the previous version.
@@ -45,6 +47,8 @@ pub struct Installation {
     pub sesame: PathBuf,
     /// The folder with the program and the manifests of the previous version, if there is one.
     pub previous: Option<PathBuf>,
+    /// How long it may take from applying the manifests to the first request that is served.
+    pub first_request: Duration,
 }
 
 impl Installation {
@@ -61,7 +65,7 @@ impl Installation {
         let apps = cluster.namespace("shop").await?;
         cluster.apply_yaml(&backend(&apps)).await?;
         cluster.daemon_set_available(&apps, "web").await?;
-        Ok(Installation { cluster, apps, sesame: binary.to_owned(), previous })
+        Ok(Installation { cluster, apps, sesame: binary.to_owned(), previous, first_request: FIRST_REQUEST })
     }
 
     /// Applies the CRDs, client-side as people do who know no other way, and what needs them.

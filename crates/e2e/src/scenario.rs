@@ -141,7 +141,8 @@ async fn install(installation: &Installation) -> Result<TrafficReport> {
     let at = installation.install("sesame-deployment.yaml").await?;
     let took = begun.elapsed();
     eprintln!("e2e: install: the first requests were served {took:.1?} after the manifests were applied");
-    ensure!(took <= LIMIT, "it took {took:.1?} until requests were served, more than {LIMIT:?}");
+    let limit = installation.first_request;
+    ensure!(took <= limit, "it took {took:.1?} until requests were served, more than {limit:?}");
     for name in ["sesame", "envoy"] {
         installation.cluster.deployment_available(NAMESPACE, name).await?;
     }

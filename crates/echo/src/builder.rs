@@ -1,6 +1,6 @@
 //! What a backend is to be, and its start.
 //!
-//! In: a name and addresses. Out: a [`Running`] backend whose ports all accept, or the address that could not be had.
+//! In: a name and addresses. Out: a [`Running`] backend whose ports all accept, or the address that is not available.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

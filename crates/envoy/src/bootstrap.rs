@@ -74,12 +74,12 @@ impl Bootstrap {
     /// Builds the message and the files it points to.
     pub fn render(&self) -> Rendered {
         let tls = self.tls.as_ref().map(tls::transport_socket);
-        let filters = match &self.tls {
-            Some(Tls::Token(token)) => token::filters(token),
-            Some(Tls::Certificate(_)) | None => Vec::new(),
+        let (filters, ca_expirations): (Vec<_>, &[i64]) = match &self.tls {
+            Some(Tls::Token(token)) => (token::filters(token), &token.ca_expirations),
+            Some(Tls::Certificate(_)) | None => (Vec::new(), &[]),
         };
         let bootstrap = api::Bootstrap {
-            node: node_message(&self.node),
+            node: node_message(&self.node, ca_expirations),
             static_resources: Some(api::bootstrap::StaticResources {
                 clusters: vec![upstream::xds(&self.server, tls, filters), upstream::admin(&self.admin_socket)],
                 ..Default::default()
@@ -131,6 +131,9 @@ fn text(path: &Path) -> String {
 /// belongs to the fleet that its client certificate names, or to the shared one.
 pub const FLEET_KEY: &str = "sesame.fleet";
 
+/// The key under which an Envoy with a token says when the CAs in its bootstrap expire: seconds since 1970, with commas between.
+pub const CA_EXPIRATIONS_KEY: &str = "sesame.ca-expirations";
+
 /// Who an Envoy is. What is left out may be given to Envoy itself by `--service-node` and `--service-cluster`, which also
 /// win over what stands here.
 #[derive(Clone, Debug, Default)]
@@ -143,15 +146,19 @@ pub struct Node {
     pub fleet: Option<FleetName>,
 }
 
-fn node_message(node: &Node) -> Option<core::Node> {
-    if node.id.is_none() && node.cluster.is_none() && node.fleet.is_none() {
+fn node_message(node: &Node, ca_expirations: &[i64]) -> Option<core::Node> {
+    let fleet = node.fleet.as_ref().map(|fleet| (FLEET_KEY, fleet.to_string()));
+    let cas: Vec<String> = ca_expirations.iter().map(i64::to_string).collect();
+    let cas = (!cas.is_empty()).then(|| (CA_EXPIRATIONS_KEY, cas.join(",")));
+    if node.id.is_none() && node.cluster.is_none() && fleet.is_none() && cas.is_none() {
         return None;
     }
-    let fleet = node.fleet.as_ref().map(FleetName::to_string);
+    let fields = fleet.into_iter().chain(cas).map(|(key, text)| (key.to_owned(), text.as_str().into()));
+    let metadata = Struct { fields: fields.collect() };
     Some(core::Node {
         id: node.id.clone().unwrap_or_default(),
         cluster: node.cluster.clone().unwrap_or_default(),
-        metadata: fleet.map(|fleet| Struct { fields: [(FLEET_KEY.to_owned(), fleet.as_str().into())].into() }),
+        metadata: (!metadata.fields.is_empty()).then_some(metadata),
         ..Default::default()
     })
 }

@@ -2,10 +2,10 @@
 //! read.
 
 pub mod action;
-pub mod auth_response;
 pub mod cookies;
 pub mod ext_authz;
 pub mod filters;
+pub mod framing;
 pub mod jwt;
 pub mod mark;
 pub mod rate_limit;

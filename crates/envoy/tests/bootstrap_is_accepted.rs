@@ -106,6 +106,7 @@ fn with_a_token() {
     let certified = rcgen::generate_simple_self_signed(vec!["sesame".to_owned()]).unwrap();
     let token = Token {
         ca: certified.cert.pem(),
+        ca_expirations: vec![1_924_992_000, 1_956_528_000],
         file: folder.path().join("token"),
         resources_dir: folder.path().join("resources"),
     };

@@ -369,6 +369,7 @@ codes! {
     9122 EmissaryHostTls Error "TLS of the Host is not valid" "correct the field in the message; connections for the Host are closed until then";
     9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager or another issuer write the Secret of tlsSecret";
     9124 EmissaryHostOverridden Warning "a TCPMapping takes the connections of the Host" "remove one of the two if this is not intended; the Host is still served on its other Listeners";
+    9125 EmissaryHostContext Warning "the TLSContext of the Host lists other hosts" "add the hostname of the Host to `hosts` of the TLSContext, which is used nevertheless";
     9130 MappingMatch Error "the match of the Mapping is not valid" "correct the field in the message";
     9131 MappingService Error "the service of the Mapping is not valid" "write [http://|https://]name[.namespace][:port] of a Service, an IP address or a DNS name outside of the cluster";
     9132 MappingResolver Error "the resolver of the Mapping cannot be used" "name a resolver that exists in the namespace of the Mapping or of Sesame; the endpoint resolver is required for load_balancer";

@@ -100,7 +100,7 @@ impl fmt::Display for HeaderName {
 pub const RESERVED_PREFIX: &str = "x-sesame-";
 
 /// Hop-by-hop headers, and those of message framing.
-const FRAMING: [&str; 7] =
+pub const FRAMING: [&str; 7] =
     ["connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
 /// The prefix of the headers between a client and a proxy.

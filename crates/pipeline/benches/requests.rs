@@ -18,7 +18,7 @@ mod world;
 
 use envoy::{
     listener::{ext_authz, jwt},
-    route::auth_response,
+    route::framing,
     virtual_host,
 };
 use envoy_api::{
@@ -172,7 +172,7 @@ fn listener_without_slots(world: &World) -> Resource {
         let Ok(mut manager) = HttpConnectionManager::decode(any.value.clone()) else { continue };
         let all = manager.http_filters.len();
         manager.http_filters.retain(|filter| {
-            let protects = [jwt::FILTER, ext_authz::FILTER, auth_response::NOTED].contains(&&*filter.name);
+            let protects = [jwt::FILTER, ext_authz::FILTER, framing::FILTER].contains(&&*filter.name);
             !protects && !matches!(filter.config_type, Some(ConfigDiscovery(_)))
         });
         dropped += all - manager.http_filters.len();

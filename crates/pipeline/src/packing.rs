@@ -79,9 +79,9 @@ impl Index for WideHosts {
 }
 
 /// The scopes of wildcards, one for each port.
-pub struct RestOfPlaintextPorts;
+pub struct CatchAllOfPlaintextPorts;
 
-impl Index for RestOfPlaintextPorts {
+impl Index for CatchAllOfPlaintextPorts {
     type Of = Ports;
     type Key = ScopeKey;
     const NAME: &'static str = "plaintext HTTP, by scope";
@@ -352,7 +352,7 @@ pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     pipeline
         .derived(ScopeResources(packing, settings.spoil.clone()))
         .per::<HostsByScope>()
-        .per::<RestOfPlaintextPorts>()
+        .per::<CatchAllOfPlaintextPorts>()
         .per::<CatchAllOfTlsPorts>()
         .output();
     pipeline.index::<WithheldRows<EncodedHosts>>();

@@ -187,7 +187,8 @@ impl Quarantine {
     pub fn take_changes(&mut self) -> Vec<(FleetId, Vec<Quarantined>)> {
         let changed = std::mem::take(&mut self.changed).into_iter();
         let withheld = |fleet: &FleetId| {
-            let here = self.own.iter().filter(|(target, _)| target.fleet == *fleet);
+            let from_here = self.own.range(FleetTarget::least_of(fleet.clone())..);
+            let here = from_here.take_while(|(target, _)| target.fleet == *fleet);
             here.map(|(_, withheld)| withheld.clone()).collect()
         };
         changed.map(|fleet| (fleet.clone(), withheld(&fleet))).collect()

@@ -31,6 +31,11 @@ impl FleetTarget {
     pub fn resource(fleet: FleetId, kind: Kind, name: Arc<str>) -> Self {
         Self { fleet, target: QuarantineTarget::resource(kind, name) }
     }
+
+    /// A target that none of the fleet's precedes: those of a fleet are neighbours in the order of targets, and begin here.
+    pub fn least_of(fleet: FleetId) -> Self {
+        Self::resource(fleet, Kind::ALL[0], "".into())
+    }
 }
 
 /// A host, as a target: of the resource that carries it, whichever that is.

@@ -6,6 +6,8 @@
 mod emissary;
 #[path = "counts/gateway.rs"]
 mod gateway;
+#[path = "counts/includes.rs"]
+mod includes;
 #[path = "counts/jwt.rs"]
 mod jwt;
 #[path = "counts/references.rs"]

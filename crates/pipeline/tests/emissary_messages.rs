@@ -27,6 +27,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("Duplicate listener on port 8080; keeping definition from default/http", "SES9110", "unserved"),
     ("Host gone: Specified TLSContext does not exist: nowhere", "SES9122", "tls-contexts"),
     ("Secret info mismatch between Host mismatch", "SES9122", "tls-contexts"),
+    ("Hosts mismatch between Host not-listed and TLSContext required", "SES9125", "tls-contexts"),
     ("discarding because it conflicts with", "SES9221", "tcp-mappings-bad"),
     ("No matching TLSContext found, disabling!", "SES9222", "tcp-mappings-bad"),
     ("No active listeners at all; check your Listener and Host configuration", "SES9121", "messages"),

@@ -191,7 +191,7 @@ fn verdicts_stand_on_the_annotated_object_with_their_line() {
         "SES9012 line 21: Mapping: metadata.name is missing",
         "SES9013 line 12: Mapping bad: there is no field `spec.prefx`; did you mean `prefix`?",
         "SES9014 line 32: Mapping elsewhere is for namespace kube-system",
-        "SES9016 line 36: DevPortal shop/portal stands in this annotation already",
+        "SES9016 line 36: DevPortal shop/portal is already defined in this annotation",
     ];
     assert_eq!(lines.len(), expected.len(), "{lines:#?}");
     for (line, expected) in lines.iter().zip(expected) {

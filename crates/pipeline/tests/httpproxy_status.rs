@@ -187,7 +187,7 @@ fn every_error_is_told_in_contours_words() {
         ("TLSError TLSIncompatibleFeatures", tls(json!({ "passthrough": true, "enableFallbackCertificate": true }))),
         (
             "TLSError TLSIncompatibleFeatures",
-            tls(json!({ "passthrough": true, "clientValidation": { "caSecret": "ca" } })),
+            tls(json!({ "passthrough": true, "clientValidation": { "caSecret": "clients" } })),
         ),
         ("TLSError TLSConfigNotValid", tls(json!({ "passthrough": true, "secretName": "cert" }))),
         ("TLSError TLSConfigNotValid", tls(json!({}))),
@@ -205,7 +205,7 @@ fn every_error_is_told_in_contours_words() {
         ),
         (
             "TLSError ClientValidationInvalid",
-            tls(json!({ "secretName": "cert", "clientValidation": { "caSecret": "ca", "crlSecret": "ca" } })),
+            tls(json!({ "secretName": "cert", "clientValidation": { "caSecret": "clients", "crlSecret": "clients" } })),
         ),
         (
             "TLSError DelegationNotPermitted",
@@ -217,9 +217,8 @@ fn every_error_is_told_in_contours_words() {
         ),
         (
             "TLSError TLSIncompatibleFeatures",
-            tls(
-                json!({ "secretName": "cert", "enableFallbackCertificate": true, "clientValidation": { "caSecret": "ca" } }),
-            ),
+            tls(json!({ "secretName": "cert", "enableFallbackCertificate": true,
+                "clientValidation": { "caSecret": "clients" } })),
         ),
         ("TLSError FallbackNotPresent", tls(json!({ "secretName": "cert", "enableFallbackCertificate": true }))),
         ("TLSError CACertificateNotDelegated", tls_web(json!({ "caSecret": "b/ca", "subjectName": "x" }))),
@@ -472,6 +471,19 @@ fn what_contour_lets_pass_leaves_an_object_valid() {
         let others: Vec<(&str, Value)> = other.into_iter().map(|other| ("other", other)).collect();
         let status = status_beside(&others, &spec, &Settings::default());
         assert_eq!((&status["currentStatus"], differs(words, &status, "warnings")), (&"valid".into(), None), "{spec}");
+    }
+    // Includes of several children that all take everything.
+    let child = |prefix: &str| json!({ "routes": [route(prefix)] });
+    for everything in [json!([]), json!([{ "prefix": "/" }])] {
+        let includes = ["one", "two"].map(|name| json!({ "name": name, "conditions": everything }));
+        let status = status_beside(
+            &[("one", child("/one")), ("two", child("/two"))],
+            &include(json!(includes)),
+            &Settings::default(),
+        );
+        assert_eq!(status["currentStatus"], "valid", "{everything}: {status}");
+        let valid = &status["conditions"][0];
+        assert!(valid["errors"].is_null() && valid["warnings"].is_null(), "{everything}: {status}");
     }
     for spec in [
         host(json!({ "fqdn": "192.0.2.1" })),

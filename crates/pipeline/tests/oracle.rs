@@ -183,7 +183,7 @@ fn run(settings: &Settings, script: Vec<Edit>, offloading: Offloading) {
             }
             Edit::Claim(name, form) => {
                 let claims = claim(name, form);
-                if form.is_multiple_of(5) {
+                if form.is_multiple_of(7) {
                     inputs.claims.remove(&name);
                     claims.remove(&mut pipeline);
                 } else {

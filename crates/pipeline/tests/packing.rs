@@ -36,6 +36,7 @@ mod holders;
 #[path = "packing/http3.rs"]
 mod http3;
 #[path = "packing/limits.rs"]
+mod limit_headers;
 mod limits;
 #[path = "packing/matrix.rs"]
 mod matrix;

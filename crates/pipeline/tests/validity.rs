@@ -26,6 +26,42 @@ fn ingress(name: &str, host: &str) -> Object {
     }))
 }
 
+/// The host `a.example.com` with the certificate in Secret `a` and the Service `web`, as each API writes it. The first object refers to
+/// the certificate, the last to the Service.
+fn sites() -> [Vec<Object>; 4] {
+    let of = |version: &str, kind: &str, spec: Value| {
+        object(&json!({ "apiVersion": version, "kind": kind, "metadata": { "name": "a" }, "spec": spec }))
+    };
+    let host = "a.example.com";
+    let proxy = json!({
+        "virtualhost": { "fqdn": host, "tls": { "secretName": "a" } },
+        "routes": [{ "services": [{ "name": "web", "port": 80 }] }],
+    });
+    let (gateway_api, tls) = ("gateway.networking.k8s.io/v1", json!({ "certificateRefs": [{ "name": "a" }] }));
+    let listener = json!({ "name": "https", "protocol": "HTTPS", "port": 443, "hostname": host, "tls": tls });
+    let gateway = json!({ "gatewayClassName": "a", "listeners": [listener] });
+    let class = json!({ "controllerName": dialect_gateway::CONTROLLER });
+    let backends = json!([{ "backendRefs": [{ "name": "web", "port": 80 }] }]);
+    let route = json!({ "parentRefs": [{ "name": "a" }], "rules": backends });
+    let (emissary, binding) = ("getambassador.io/v3alpha1", json!({ "namespace": { "from": "ALL" } }));
+    let port = json!({ "port": 8443, "protocol": "HTTPS", "securityModel": "XFP", "hostBinding": binding });
+    let mapping = json!({ "hostname": host, "prefix": "/", "service": "web", "resolver": "endpoint" });
+    [
+        vec![ingress("a", host)],
+        vec![of("projectcontour.io/v1", "HTTPProxy", proxy)],
+        vec![
+            of(gateway_api, "Gateway", gateway),
+            of(gateway_api, "GatewayClass", class),
+            of(gateway_api, "HTTPRoute", route),
+        ],
+        vec![
+            of(emissary, "Host", json!({ "hostname": host, "tlsSecret": { "name": "a" } })),
+            of(emissary, "Listener", port),
+            of(emissary, "Mapping", mapping),
+        ],
+    ]
+}
+
 fn service() -> Object {
     object(&json!({
         "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" }, "spec": { "ports": [{ "port": 80 }] },
@@ -165,6 +201,27 @@ fn a_certificate_that_ends_is_told_at_its_time_and_nothing_is_sent() {
     assert_eq!(pipeline.self_check(), Ok(()));
 }
 
+#[test]
+fn every_api_is_told_of_a_certificate_that_ends_and_nothing_is_sent() {
+    let ca = Ca::new("validity");
+    let at = |year: u64| i64::try_from(year * YEAR).unwrap();
+    for site in sites() {
+        let subject = site[0].key();
+        let mut pipeline = Pipeline::new(&Settings::default());
+        let others = [service(), slice(&[true]), secret(&ca, "a", "a.example.com", 40, 42)];
+        for object in site.into_iter().chain(others) {
+            put(&mut pipeline, object);
+        }
+        assert_eq!(reported_on(&pipeline.settle_at(at(41)), &subject), Some(Vec::new()), "{subject}");
+        assert_eq!(pipeline.time_due(), Some(at(42) + 1), "{subject}");
+        assert!(pipeline.set_time(at(42) + 1), "{subject}");
+        let output = pipeline.settle();
+        let expected = "SES3108 the certificate in Secret default/a expired at 2011-12-22T00:00:00Z";
+        assert_eq!(reported_on(&output, &subject), Some(vec![expected.to_owned()]), "{subject}");
+        assert_eq!(output.xds.upserts.len(), 0, "{subject}");
+    }
+}
+
 /// As the control loop does it: the time is set when nothing waits, before the first build comes out.
 #[test]
 fn the_first_build_knows_the_time() {
@@ -191,17 +248,38 @@ fn the_first_build_knows_the_time() {
 }
 
 #[test]
-fn a_certificate_for_another_host_is_told() {
+fn every_api_is_told_of_a_certificate_for_another_host() {
     let ca = Ca::new("validity");
-    let mut pipeline = Pipeline::new(&Settings::default());
-    put(&mut pipeline, service());
-    put(&mut pipeline, slice(&[true]));
-    put(&mut pipeline, ingress("a", "a.example.com"));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / YEAR;
-    put(&mut pipeline, secret(&ca, "a", "b.example.com", now, now + 2));
-    let output = pipeline.settle();
-    let expected = "SES3111 the certificate in Secret default/a is for b.example.com, not for a.example.com";
-    assert_eq!(reported(&output, "a"), Some(vec![expected.to_owned()]));
+    for site in sites() {
+        let subject = site[0].key();
+        let mut pipeline = Pipeline::new(&Settings::default());
+        let others = [service(), slice(&[true]), secret(&ca, "a", "b.example.com", now, now + 2)];
+        for object in site.into_iter().chain(others) {
+            put(&mut pipeline, object);
+        }
+        let expected = "SES3111 the certificate in Secret default/a is for b.example.com, not for a.example.com";
+        assert_eq!(reported_on(&pipeline.settle(), &subject), Some(vec![expected.to_owned()]), "{subject}");
+    }
+}
+
+#[test]
+fn every_api_is_told_of_a_service_without_endpoints() {
+    let ca = Ca::new("validity");
+    for site in sites() {
+        let subject = site[site.len() - 1].key();
+        let mut pipeline = Pipeline::new(&Settings::default());
+        let others = [service(), secret(&ca, "a", "a.example.com", 40, 90)];
+        for object in site.into_iter().chain(others) {
+            put(&mut pipeline, object);
+        }
+        let none = Some(vec!["SES3007 Service default/web has no ready endpoint for port 80".to_owned()]);
+        assert_eq!(reported_on(&pipeline.settle(), &subject), none, "{subject}");
+        put(&mut pipeline, slice(&[true]));
+        assert_eq!(reported_on(&pipeline.settle(), &subject), Some(Vec::new()), "{subject}");
+        put(&mut pipeline, slice(&[false]));
+        assert_eq!(reported_on(&pipeline.settle(), &subject), none, "{subject}");
+    }
 }
 
 #[test]

@@ -283,9 +283,10 @@ async fn without_the_right_to_watch_every_fleet_says_so() {
 }
 
 #[tokio::test]
-async fn a_quota_is_told_in_words() {
+async fn a_quota_is_told_in_words_and_other_gateways_have_their_proxies() {
     let api = ApiServer::shared().await.unwrap();
     let namespace = api.namespace("quota").await.unwrap();
+    let elsewhere = api.namespace("no-quota").await.unwrap();
     let client = api.client().unwrap();
     let quotas = Api::<ResourceQuota>::namespaced(client.clone(), &namespace);
     let hard = json!({ "services": "0" });
@@ -294,11 +295,22 @@ async fn a_quota_is_told_in_words() {
     // What the controller of quotas would write.
     let status = json!({ "status": { "hard": hard, "used": { "services": "0" } } });
     quotas.patch_status("none", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
-    let mut running = Running::start(client, &[], &namespace);
+    let mut running = Running::start(client.clone(), &[], &namespace);
     let edge = spec(&namespace, "edge", &[(80, Transport::Tcp)]);
     running.fleets.put(edge.clone());
     let message = running.problem(&edge.name, Code::FleetQuota).await;
     assert!(message.contains("exceeded quota: none"), "{message}");
+
+    // One of another namespace has all that it needs, and nothing is said about it.
+    let other = spec(&elsewhere, "edge", &[(80, Transport::Tcp)]);
+    running.fleets.put(other.clone());
+    let services = Api::<Service>::namespaced(client.clone(), &elsewhere);
+    service_with_ports(&services, &object_name(&other), &[(80, "TCP")]).await;
+    let deployments = Api::<Deployment>::namespaced(client, &elsewhere);
+    until("the Deployment", async || deployments.get_opt(&object_name(&other)).await.unwrap()).await;
+    running.until(&other.name, "no problem", |status| status.is_some_and(|it| it.problem.is_none())).await;
+    let of_edge = running.known[&edge.name].clone().and_then(|status| status.problem);
+    assert_eq!(of_edge.map(|problem| problem.code), Some(Code::FleetQuota));
 }
 
 /// What an earlier leader made for Gateways that are gone meanwhile; the objects of another installation are not ours.

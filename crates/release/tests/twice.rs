@@ -79,6 +79,15 @@ fn two_releases_of_one_binary_are_the_same_bytes() {
     let (image, rest): (Vec<&String>, Vec<&String>) = made.keys().partition(|path| path.starts_with("image/"));
     assert_eq!(rest, expected.iter().collect::<Vec<_>>());
     assert!(image.iter().any(|path| *path == "image/index.json"), "{image:?}");
+    let blob_of = |descriptor: &Value| {
+        let digest = descriptor["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+        one.join("image/blobs/sha256").join(digest)
+    };
+    let json = |path: &Path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap();
+    let manifest = json(&blob_of(&json(&one.join("image/index.json"))["manifests"][0]));
+    let layer = blob_of(&manifest["layers"][0]);
+    let inside = run("tar", &["-xOf", layer.to_str().unwrap(), "usr/share/sbom/sesame.spdx.json"], &one);
+    assert!(inside == std::fs::read_to_string(one.join("sesame.spdx.json")).unwrap(), "the image has another SBOM");
 
     // The checksums are those of all files but themselves and the layout, as `sha256sum` reads them.
     let checked = run("sha256sum", &["-c", "--strict", "SHA256SUMS"], &one);

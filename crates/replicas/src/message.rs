@@ -121,6 +121,8 @@ pub struct CertificateHolders {
     pub is_proxy: bool,
     /// When the CAs expire that they trust, in seconds since 1970; none if that is not known.
     pub cas: Vec<i64>,
+    /// Whether these are all that they trust, of those that the replica knows. Older versions do not say.
+    pub is_complete: bool,
     /// When the certificate expires that they present, if they have one.
     pub leaf: Option<i64>,
 }
@@ -223,7 +225,8 @@ mod tests {
         let refusal = Nack { node: "envoy-7xk".into(), text: "no".into() };
         let refusals = vec![(question.clone(), Some(refusal)), (question.clone(), None)];
         let holders = CertificateHolders { count: 2, cas: vec![7], leaf: Some(8), ..CertificateHolders::default() };
-        let certificates = Some(vec![holders]);
+        let with_token = CertificateHolders { is_complete: true, leaf: None, ..holders.clone() };
+        let certificates = Some(vec![holders, with_token]);
         let rejections = vec![question];
         FollowerMessage { quarantine_changes, answers, refusals, rejections, certificates }
     }
@@ -245,6 +248,9 @@ mod tests {
         assert_eq!(serde_json::from_str::<FollowerMessage>(&text).unwrap(), message);
         let newer = text.replacen('{', r#"{"more": [1],"#, 1);
         assert_eq!(serde_json::from_str::<FollowerMessage>(&newer).unwrap(), message, "a newer replica may say more");
+        let older = r#"{"certificates": [{"count": 1, "is_proxy": true, "cas": [7], "leaf": null}]}"#;
+        let older = serde_json::from_str::<FollowerMessage>(older).unwrap().certificates.unwrap();
+        assert!(older[0].cas == [7] && !older[0].is_complete, "an older replica says less: {older:?}");
         assert_eq!(serde_json::from_str::<LeaderMessage>("{}").unwrap(), LeaderMessage::default());
         let text = serde_json::to_string(&of_leader()).unwrap();
         assert_eq!(serde_json::from_str::<LeaderMessage>(&text).unwrap(), of_leader());

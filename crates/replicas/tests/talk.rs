@@ -246,6 +246,16 @@ async fn who_is_let_in_and_cut_off_comes_back_less_and_less_often() {
     }
     // 100 ms, 200 ms, 400 ms, 800 ms at least; a busy machine only makes it longer.
     assert!(waits.iter().zip([100, 200, 400, 800]).all(|(wait, least)| wait.as_millis() >= least), "{waits:?}");
+
+    // A leader that sent its whole state resets the backoff; without that the next wait would be 3.2 s at least.
+    let leader = within("a stream", TIMEOUT, peers.recv()).await.unwrap().unwrap();
+    let whole = serde_json::json!({ "quarantine_changes": [(Fleet::Shared, hold("one"), true)], "synced": true });
+    assert!(leader.sender.send(whole.to_string().as_bytes()).await);
+    follower.withholds("one", &[hold("one")]).await;
+    let cut = std::time::Instant::now();
+    drop(leader);
+    drop(within("a stream", TIMEOUT, peers.recv()).await.unwrap().unwrap());
+    assert!(cut.elapsed() < Duration::from_millis(1600), "{:?}", cut.elapsed());
 }
 
 /// A leader, and a replica that follows it, once the stream is there: until then each would decide alone.

@@ -11,20 +11,35 @@ use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 /// The entry of a Secret or ConfigMap that holds a bundle.
 pub const ENTRY: &str = "ca.crt";
+/// Those of a Secret with the certificate and key of a server.
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
 
 /// The certificates of a bundle, clean and in their order; whatever else stands in the text is left out.
 pub fn bundle(name: &str, text: &[u8]) -> Result<Arc<str>, Rejection> {
+    bundle_of(name, ENTRY, text, |_| true)
+}
+
+/// The same for any entry, whose certificates have to fulfil something besides.
+fn bundle_of(name: &str, entry: &str, text: &[u8], is_usable: impl Fn(&[u8]) -> bool) -> Result<Arc<str>, Rejection> {
     let reject = |why: String| Rejection::new(Code::CaNotValid, format!("{name}: {why}"));
-    let certificates = pem::certificates(text).map_err(|why| reject(format!("{ENTRY} {why}")))?;
+    let certificates = pem::certificates(text).map_err(|why| reject(format!("{entry} {why}")))?;
     if certificates.is_empty() {
-        return Err(reject(format!("{ENTRY} contains no certificate")));
+        return Err(reject(format!("{entry} contains no certificate")));
     }
     for (index, certificate) in certificates.iter().enumerate() {
         if x509::read(certificate).is_none() {
-            return Err(reject(format!("certificate {} in {ENTRY} is not valid X.509", index + 1)));
+            return Err(reject(format!("certificate {} in {entry} is not valid X.509", index + 1)));
+        }
+        if !is_usable(certificate) {
+            return Err(reject(format!("certificate {} in {entry} is not that of a CA", index + 1)));
         }
     }
     Ok(pem::text("CERTIFICATE", &certificates).into())
+}
+
+fn is_ca(der: &[u8]) -> bool {
+    X509Certificate::from_der(der).is_ok_and(|(_, certificate)| certificate.is_ca())
 }
 
 /// A CA is reported before it expires: when a fifth of its time is left, at most so many seconds.
@@ -43,13 +58,24 @@ pub fn validity(bundle: &str) -> Vec<Validity> {
     periods.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The bundle in a Secret.
+/// The bundle in a Secret: that of `ca.crt`, or of `tls.crt` where there is neither that nor a key, as users of Emissary write it. A
+/// certificate with a key, or one that is no CA's, is a server's: whoever its issuers signed is not to be trusted by mistake.
 pub fn read(secret: &Secret) -> Result<Arc<str>, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
-    match secret.get(ENTRY) {
-        Ok(Some(content)) if !content.is_empty() => bundle(&name, content),
-        Ok(_) => Err(Rejection::new(Code::SecretKeyMissing, format!("{name} has no {ENTRY}"))),
-        Err(fault) => Err(Rejection::new(Code::SecretKeyMissing, format!("{name}: {fault}"))),
+    let missing = |why: String| Rejection::new(Code::SecretKeyMissing, format!("{name}{why}"));
+    let entry = |key: &str| match secret.get(key) {
+        Ok(content) => Ok(content.filter(|content| !content.is_empty())),
+        Err(fault) => Err(missing(format!(": {fault}"))),
+    };
+    if let Some(content) = entry(ENTRY)? {
+        return bundle(&name, content);
+    }
+    match entry(CERTIFICATE)? {
+        None => Err(missing(format!(" has no {ENTRY}"))),
+        Some(_) if entry(KEY)?.is_some() => {
+            Err(missing(format!(" has no {ENTRY}; {CERTIFICATE} is not used as a CA beside {KEY}")))
+        }
+        Some(content) => bundle_of(&name, CERTIFICATE, content, is_ca),
     }
 }
 
@@ -65,12 +91,12 @@ pub fn read_config_map(map: &ConfigMap) -> Result<Arc<str>, Rejection> {
 
 #[cfg(test)]
 mod tests {
-    //! Bundles in ConfigMaps.
+    //! Bundles in ConfigMaps and Secrets.
 
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
-    use rcgen::{CertificateParams, KeyPair};
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
     use serde_json::json;
 
     fn config_map(data: serde_json::Value) -> Result<Arc<str>, Code> {
@@ -91,6 +117,36 @@ mod tests {
             [json!({}), json!({ "ca.crt": "" }), json!({ "ca.crt": "text" }), json!({ "other": pem }), json!([])]
         {
             assert_eq!(config_map(wrong.clone()), Err(Code::CaNotValid), "{wrong}");
+        }
+    }
+    fn secret(data: &[(&str, &str)]) -> Result<Arc<str>, Code> {
+        let data: serde_json::Map<_, _> = data.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+        let object = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "ca", "namespace": "shop" }, "stringData": data,
+        });
+        let decoded = kinds::decode_json(kinds::kind::SECRET, object.to_string().as_bytes()).unwrap();
+        read(decoded.object.get::<Secret>().unwrap()).map_err(|rejection| rejection.code)
+    }
+
+    #[test]
+    fn a_certificate_alone_is_a_bundle_and_one_with_a_key_is_not() {
+        let of = |name: &str, is_ca: IsCa| {
+            let mut params = CertificateParams::new(vec![name.into()]).unwrap();
+            params.is_ca = is_ca;
+            params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+        };
+        let ca = of("ca.example.com", IsCa::Ca(BasicConstraints::Unconstrained));
+        let other = of("other.example.com", IsCa::NoCa);
+        let bundle = secret(&[("ca.crt", &ca)]).unwrap();
+        assert_eq!(secret(&[("tls.crt", &ca)]), Ok(bundle.clone()));
+        assert_eq!(secret(&[("ca.crt", ""), ("tls.crt", &ca), ("tls.key", "")]), Ok(bundle.clone()));
+        assert_eq!(secret(&[("ca.crt", &ca), ("tls.crt", &other), ("tls.key", "key")]), Ok(bundle));
+        assert_eq!(secret(&[("ca.crt", "text"), ("tls.crt", &ca)]), Err(Code::CaNotValid));
+        for chain in [other.clone(), format!("{other}{ca}"), "text".to_owned()] {
+            assert_eq!(secret(&[("tls.crt", &chain)]), Err(Code::CaNotValid), "{chain}");
+        }
+        for wrong in [&[("tls.crt", &*ca), ("tls.key", "key")][..], &[("tls.crt", "")], &[]] {
+            assert_eq!(secret(wrong), Err(Code::SecretKeyMissing), "{wrong:?}");
         }
     }
 }

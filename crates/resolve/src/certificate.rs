@@ -13,10 +13,11 @@ use x509_parser::{
     public_key::PublicKey,
 };
 
-/// The entry with the chain.
-const CHAIN: &str = "tls.crt";
-/// The entry with the key.
-const KEY: &str = "tls.key";
+/// The entries with the chain and with the key.
+const ENTRIES: [&str; 2] = ["tls.crt", "tls.key"];
+/// The type of the Secrets that Istio writes, and what these entries are called there.
+const ISTIO: &str = "istio.io/key-and-cert";
+const ISTIO_ENTRIES: [&str; 2] = ["cert-chain.pem", "key.pem"];
 
 /// A certificate that can be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +125,7 @@ impl fmt::Display for OutOfDate {
 /// Whether a Secret's type is one that may hold a certificate.
 pub fn may_hold_one(secret: &Secret) -> bool {
     matches!(secret.secret_type.ok(), Some(None))
-        || type_of(secret).is_some_and(|t| t == secret::TLS || t == secret::OPAQUE)
+        || type_of(secret).is_some_and(|t| t == secret::TLS || t == secret::OPAQUE || t == ISTIO)
 }
 
 /// Reads the certificate of a Secret.
@@ -134,31 +135,37 @@ pub fn read(secret: &Secret) -> Result<Certificate, Rejection> {
     if !may_hold_one(secret) {
         return Err(reject(Code::SecretType, &format!("type is {}", type_of(secret).unwrap_or("not readable"))));
     }
+    let [chain_entry, key_entry] = if type_of(secret) == Some(ISTIO) { ISTIO_ENTRIES } else { ENTRIES };
     let entry = |key: &str| match secret.get(key) {
         Ok(Some(content)) if !content.is_empty() => Ok(content),
         Ok(_) => Err(reject(Code::SecretKeyMissing, &format!("{key} is missing"))),
         Err(fault) => Err(reject(Code::SecretKeyMissing, &fault.to_string())),
     };
-    let chain =
-        pem::certificates(entry(CHAIN)?).map_err(|why| reject(Code::CertificateNotPem, &format!("{CHAIN} {why}")))?;
-    let key = pem::private_key(entry(KEY)?).map_err(|why| reject(Code::PrivateKeyNotPem, &format!("{KEY} {why}")))?;
+    let chain = pem::certificates(entry(chain_entry)?)
+        .map_err(|why| reject(Code::CertificateNotPem, &format!("{chain_entry} {why}")))?;
+    let key = pem::private_key(entry(key_entry)?)
+        .map_err(|why| reject(Code::PrivateKeyNotPem, &format!("{key_entry} {why}")))?;
     let mut usages = Vec::with_capacity(chain.len());
     for (index, certificate) in chain.iter().enumerate() {
-        let unreadable =
-            || reject(Code::CertificateNotPem, &format!("certificate {} in {CHAIN} is not valid X.509", index + 1));
+        let unreadable = || {
+            let why = format!("certificate {} in {chain_entry} is not valid X.509", index + 1);
+            reject(Code::CertificateNotPem, &why)
+        };
         usages.push(x509::read(certificate).ok_or_else(unreadable)?);
     }
     let (Some(leaf), Some(usage)) = (chain.first(), usages.first()) else {
-        return Err(reject(Code::CertificateNotPem, "tls.crt contains no certificate"));
+        return Err(reject(Code::CertificateNotPem, &format!("{chain_entry} contains no certificate")));
     };
-    let (_, leaf) = X509Certificate::from_der(leaf)
-        .map_err(|_| reject(Code::CertificateNotPem, "the first certificate in tls.crt is not valid X.509"))?;
+    let (_, leaf) = X509Certificate::from_der(leaf).map_err(|_| {
+        reject(Code::CertificateNotPem, &format!("the first certificate in {chain_entry} is not valid X.509"))
+    })?;
     strength(&leaf).map_err(|why| reject(Code::KeyTooWeak, &why))?;
     serves(usage, &leaf).map_err(|(code, why)| reject(code, why))?;
-    let signer =
-        any_supported_type(&key).map_err(|_| reject(Code::PrivateKeyNotPem, "tls.key is not a supported key"))?;
+    let signer = any_supported_type(&key)
+        .map_err(|_| reject(Code::PrivateKeyNotPem, &format!("{key_entry} is not a supported key")))?;
     if signer.public_key().as_deref() != Some(leaf.public_key().raw) {
-        return Err(reject(Code::KeyMismatch, "tls.key does not match the first certificate in tls.crt"));
+        let why = format!("{key_entry} does not match the first certificate in {chain_entry}");
+        return Err(reject(Code::KeyMismatch, &why));
     }
     Ok(Certificate {
         pair: KeyPair { chain: pem::text("CERTIFICATE", &chain).into(), key: pem::key_text(&key).into() },
@@ -259,9 +266,13 @@ mod tests {
     }
 
     fn secret(kind: &str, chain: &str, key: &str) -> Result<Certificate, Code> {
+        secret_with(kind, &json!({ "tls.crt": chain, "tls.key": key }))
+    }
+
+    fn secret_with(kind: &str, entries: &serde_json::Value) -> Result<Certificate, Code> {
         let object = json!({
             "apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": { "name": "cert", "namespace": "shop" },
-            "stringData": { "tls.crt": chain, "tls.key": key },
+            "stringData": entries,
         });
         let decoded = kinds::decode_json(kinds::kind::SECRET, object.to_string().as_bytes()).unwrap();
         read(decoded.object.get::<Secret>().unwrap()).map_err(|rejection| rejection.code)
@@ -276,6 +287,23 @@ mod tests {
         assert_eq!(certificate.pair.chain.replace('\n', ""), chain.replace("\r\n", "").replace('\n', ""));
         assert!(!certificate.pair.key.contains("PARAMETERS"));
         assert_eq!(secret("Opaque", &chain, &key), Ok(secret("kubernetes.io/tls", &chain, &key).unwrap()));
+    }
+
+    #[test]
+    fn the_entries_of_istio_are_read_in_secrets_of_its_type_alone() {
+        let (chain, key) = made(&PKCS_ECDSA_P256_SHA256);
+        let (_, other) = made(&PKCS_ECDSA_P256_SHA256);
+        let entries = |key: &str| json!({ "cert-chain.pem": chain, "key.pem": key });
+        let found = secret_with("istio.io/key-and-cert", &entries(&key));
+        assert_eq!(found, Ok(secret("kubernetes.io/tls", &chain, &key).unwrap()));
+        for (found, expected) in [
+            (secret_with("istio.io/key-and-cert", &entries(&other)), Code::KeyMismatch),
+            (secret("istio.io/key-and-cert", &chain, &key), Code::SecretKeyMissing),
+            (secret_with("kubernetes.io/tls", &entries(&key)), Code::SecretKeyMissing),
+            (secret_with("Opaque", &entries(&key)), Code::SecretKeyMissing),
+        ] {
+            assert_eq!(found.map(|_| ()), Err(expected));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use certgen::rotation::Certificate;
 use serde_json::{Value, json};
 use testbed::Envoy;
 use testbed::certs::Ca;
@@ -116,17 +117,20 @@ async fn a_token_stands_in_for_a_certificate() {
     let resources = format!("--resources-dir={}", folder.path().join("resources").display());
     let token = format!("--envoy-token-file={}", folder.path().join("token").display());
     fs::write(folder.path().join("token"), "hush").unwrap();
-    let ca = Ca::new("ca");
+    let bundle = [Ca::new("next").pem(), Ca::new("ca").pem()].concat();
     let bootstrap = printed(
         &[&token, &resources, "--fleet=shop/edge", "--node-id=a", "--node-cluster=b"],
-        &[("ENVOY_CA", ca.pem())],
+        &[("ENVOY_CA", bundle.as_str())],
     );
     let context = &xds_cluster(&bootstrap)["transport_socket"]["typed_config"]["common_tls_context"];
-    assert_eq!(context["validation_context"]["trusted_ca"]["inline_string"], ca.pem());
+    assert_eq!(context["validation_context"]["trusted_ca"]["inline_string"], bundle);
     assert!(context.get("tls_certificates").is_none());
     let sds = fs::read_to_string(folder.path().join("resources/sds/xds-token.json")).unwrap();
     assert!(sds.contains("watched_directory") && !sds.contains("hush"), "it points to the token: {sds}");
-    assert_eq!(bootstrap["node"]["metadata"]["sesame.fleet"], "shop/edge");
+    let [next, current] = &Certificate::all(&bundle).unwrap()[..] else { panic!("two CAs") };
+    let expirations = format!("{},{}", next.expires, current.expires);
+    let metadata = json!({"sesame.fleet": "shop/edge", "sesame.ca-expirations": expirations});
+    assert_eq!(bootstrap["node"]["metadata"], metadata);
     Envoy::validate(bootstrap).await.unwrap();
     for args in
         [&[token.as_str()][..], &[&token, &resources], &[&token, &resources, "--envoy-ca=x", "--envoy-cert-file=y"]]

@@ -10,6 +10,10 @@ use testbed::cluster;
 /// Where the suite's output and the logs of the controller are if it fails.
 const OUT: &str = env!("CARGO_TARGET_TMPDIR");
 
+/// How many tests pass: the suite v1.7.0 has 147 tests of gateways, and six of them are of features that the GatewayClass does not list.
+/// One that is no longer there is missed.
+const PASSED: usize = 147 - 6;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_gateway_profile_of_the_conformance_suite_holds() {
     if !cluster::available() {
@@ -33,5 +37,5 @@ async fn every_gateway_profile_of_the_conformance_suite_holds() {
     assert!(objections.is_empty(), "{}\nlogs are in {OUT}", objections.join("\n"));
     let count = |outcome| run.results.of(outcome).count();
     assert_eq!(count(Outcome::Failed), 0);
-    assert!(count(Outcome::Passed) >= 106, "{} passed", count(Outcome::Passed));
+    assert_eq!(count(Outcome::Passed), PASSED, "tests that passed");
 }

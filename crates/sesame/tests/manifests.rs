@@ -102,10 +102,22 @@ fn only_proxies_and_replicas_reach_the_xds_server() {
     assert_eq!(policy["spec"]["ingress"], rules);
 }
 
-/// Envoy's end waits for the drain, and the drain ends before the pod is killed.
+/// Envoy's end waits for the drain, and the drain ends before the pod is killed: in every form that has proxies.
 #[test]
 fn an_envoy_is_drained_before_it_ends() {
-    let pod = &named("Deployment", "envoy")["spec"]["template"]["spec"];
+    let mut found = Vec::new();
+    for (form, object) in FORMS.into_iter().flat_map(|form| documents_of(form).into_iter().map(move |it| (form, it))) {
+        let Some(template) = object["spec"].get("template") else { continue };
+        if object["metadata"]["name"] == "envoy" {
+            expect_drain(form, &template["spec"]);
+            found.push((form, object["kind"].as_str().unwrap().to_owned()));
+        }
+    }
+    let expected = [(FORMS[0], "DaemonSet"), (DEPLOYMENT, "Deployment"), (CERTGEN, "Deployment")];
+    assert_eq!(found, expected.map(|(form, kind)| (form, kind.to_owned())));
+}
+
+fn expect_drain(form: &str, pod: &Value) {
     let container = |name: &str| pod["containers"].as_array().unwrap().iter().find(|it| it["name"] == name).unwrap();
     let (envoy, manager) = (container("envoy"), container("shutdown-manager"));
     let word = |words: &Value, flag: &str| {
@@ -113,15 +125,15 @@ fn an_envoy_is_drained_before_it_ends() {
         words.filter_map(|word| Some(word.strip_prefix(flag)?.to_owned())).next().unwrap()
     };
     let hook = &manager["lifecycle"]["preStop"]["exec"]["command"];
-    assert_eq!(envoy["lifecycle"]["preStop"]["httpGet"]["path"], "/shutdown");
+    assert_eq!(envoy["lifecycle"]["preStop"]["httpGet"]["path"], "/shutdown", "{form}");
     let port = envoy["lifecycle"]["preStop"]["httpGet"]["port"].to_string();
-    assert_eq!(word(&manager["command"], "--serve-port="), port);
-    assert_eq!(word(&manager["command"], "--ready-file="), word(hook, "--ready-file="));
+    assert_eq!(word(&manager["command"], "--serve-port="), port, "{form}");
+    assert_eq!(word(&manager["command"], "--ready-file="), word(hook, "--ready-file="), "{form}");
     let admin = word(&pod["initContainers"][0]["command"], "--admin-address=");
-    assert_eq!(word(hook, "--admin-address="), admin);
+    assert_eq!(word(hook, "--admin-address="), admin, "{form}");
     let timeout: u64 = word(hook, "--timeout=").trim_end_matches('s').parse().unwrap();
-    assert!(timeout + 10 < pod["terminationGracePeriodSeconds"].as_u64().unwrap());
-    assert!(manager.get("livenessProbe").is_none(), "a restart for it would drain an Envoy that is to stay");
+    assert!(timeout + 10 < pod["terminationGracePeriodSeconds"].as_u64().unwrap(), "{form}");
+    assert!(manager.get("livenessProbe").is_none(), "{form}: a restart for it would drain an Envoy that is to stay");
 }
 
 /// The manifests, with another version in every place that has one.

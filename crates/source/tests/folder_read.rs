@@ -211,9 +211,9 @@ fn the_first_of_two_files_holds_the_object() {
     assert_eq!(
         reported(&batch, folder.path()),
         [
-            "SES2005: b.yaml:3:18: Service default/web: it stands in a/z.yaml too, at line 1, and that one is in force",
-            "SES2005: c.yaml:7:18: Service default/web: it stands in this file already, at line 1",
-            "SES2005: c.yaml:3:18: Service default/web: it stands in a/z.yaml too, at line 1, and that one is in force",
+            "SES2005: b.yaml:3:18: Service default/web: already defined in a/z.yaml, at line 1, which takes effect",
+            "SES2005: c.yaml:7:18: Service default/web: already defined in this file, at line 1",
+            "SES2005: c.yaml:3:18: Service default/web: already defined in a/z.yaml, at line 1, which takes effect",
         ]
     );
 }

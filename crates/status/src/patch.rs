@@ -108,8 +108,8 @@ async fn current(
 /// found", too, but in plain text, and that says nothing about the object.
 pub(crate) fn gone(error: kube::Error, kind: Kind, version: &'static str) -> Result<(), RequestError> {
     match error {
-        kube::Error::Api(status) if status.is_not_found() && status.reason == NOT_FOUND => Ok(()),
-        kube::Error::Api(status) if status.is_not_found() => Err(RequestError::NotServed(kind, version)),
+        kube::Error::Api(status) if status.code == 404 && status.reason == NOT_FOUND => Ok(()),
+        kube::Error::Api(status) if status.code == 404 => Err(RequestError::NotServed(kind, version)),
         error => Err(error.into()),
     }
 }

@@ -380,7 +380,8 @@ impl Statuses {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some((change, _)) = change else {
             entry.behind = None;
-            if !entry.in_flight {
+            // While proxies are waited for, the status goes on saying what they made of it before.
+            if !entry.in_flight && !entry.programmed.is_pending() {
                 entry.said.clone_from(&entry.programmed);
             }
             self.queue(key).remove(key);

@@ -164,7 +164,7 @@ impl ApiServer {
     }
 }
 
-/// The API server could not be had or did not do as told.
+/// The API server is not available, or failed to do as told.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// It did not start, or did not go on.

@@ -117,7 +117,7 @@ async fn calls(stream: impl AsyncRead + AsyncWrite + Unpin, name: Arc<str>, aske
 }
 
 async fn call(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, name: Arc<str>) {
-    let Some(check) = message(request.into_body()).await else {
+    let Some(check) = message::<CheckRequest>(request.into_body()).await else {
         respond.send_reset(Reason::PROTOCOL_ERROR);
         return;
     };
@@ -134,17 +134,18 @@ async fn call(request: Request<RecvStream>, mut respond: SendResponse<Bytes>, na
 }
 
 /// The message of a call, without the five bytes before it.
-async fn message(mut body: RecvStream) -> Option<CheckRequest> {
+pub(crate) async fn message<M: Message + Default>(mut body: RecvStream) -> Option<M> {
     let mut bytes = BytesMut::new();
     while let Some(chunk) = body.data().await {
         let chunk = chunk.ok()?;
         body.flow_control().release_capacity(chunk.len()).ok()?;
         bytes.extend_from_slice(&chunk);
     }
-    CheckRequest::decode(bytes.get(5..)?).ok()
+    M::decode(bytes.get(5..)?).ok()
 }
 
-fn send(mut respond: SendResponse<Bytes>, message: Bytes) -> Result<(), h2::Error> {
+/// Answers a call with this message.
+pub(crate) fn send(mut respond: SendResponse<Bytes>, message: Bytes) -> Result<(), h2::Error> {
     let head = Response::builder().header("content-type", "application/grpc").body(()).unwrap_or_default();
     let mut stream = respond.send_response(head, false)?;
     let mut frame = BytesMut::from(&[0][..]);
@@ -165,7 +166,7 @@ fn header(name: &str, value: &str) -> HeaderValueOption {
 }
 
 /// The header that a wish of this kind asks for.
-fn wished<'a>(wish: &'a str, kind: &str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn wished<'a>(wish: &'a str, kind: &str) -> Option<(&'a str, &'a str)> {
     wish.strip_prefix(kind)?.strip_prefix(' ')?.split_once('=')
 }
 

@@ -42,7 +42,7 @@ impl CertManager {
     }
 }
 
-/// The controllers could not be had or did not start.
+/// The controllers are not available, or failed to start.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// The program is not there.

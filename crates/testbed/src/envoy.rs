@@ -149,7 +149,7 @@ impl std::ops::Deref for Envoy {
     }
 }
 
-/// The Envoy could not be had or did not do as told.
+/// The Envoy is not available, or failed to do as told.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// It did not start, or did not go on.

@@ -33,7 +33,7 @@ pub async fn ask(queries: impl IntoIterator<Item = Value>) -> Result<Vec<Value>,
     Ok(results.into_iter().map(|mut query| query["result"].take()).collect())
 }
 
-/// The client could not be had or run.
+/// The client is not available, or failed to run.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// It did not run.

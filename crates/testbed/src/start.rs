@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::report::debug_as_report;
 
-/// The part could not be had, did not start, ended early or was late.
+/// The part is not available, failed to start, ended early or was late.
 #[derive(thiserror::Error)]
 pub enum StartError {
     /// A program is not there.

@@ -57,8 +57,8 @@ impl Client {
     ) -> Result<(Answer, Vec<Rejection>), LimitExceeded> {
         self.update(runtime, |session| {
             let answer = session.on_request(request, now)?;
-            let rejections = answer.refused.iter().map(|refused| {
-                let mut rejection = Rejection::new(self.identity.clone(), refused);
+            let rejections = answer.rejected.iter().map(|rejected| {
+                let mut rejection = Rejection::new(self.identity.clone(), rejected);
                 runtime.note(&mut rejection);
                 rejection
             });

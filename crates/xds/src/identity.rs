@@ -30,6 +30,10 @@ mod tests;
 
 /// The key in a node's metadata under which an Envoy says its fleet, as `<namespace>/<name>` or `shared`.
 pub const FLEET_METADATA: &str = "sesame.fleet";
+/// The key under which an Envoy with a token says when the CAs in its bootstrap expire: seconds since 1970, with commas between.
+pub const CA_EXPIRATIONS_METADATA: &str = "sesame.ca-expirations";
+/// How many of them are read.
+const MAX_CAS: usize = 16;
 
 const FLEET_URI: &str = "spiffe://sesame/fleet/";
 const SHARED: &str = "shared";
@@ -214,6 +218,9 @@ pub struct Identity {
     pub version: Arc<str>,
     /// Where it connects from.
     pub address: Option<SocketAddr>,
+    /// When the CAs expire that it trusts for its connection, in seconds since 1970; empty if it does not say, or has a certificate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ca_expirations: Vec<i64>,
 }
 
 impl Identity {
@@ -233,7 +240,11 @@ impl Identity {
             (_, Credential::Replica { .. } | Credential::Anonymous) => return Err(IdentityError::Nobody),
             (claimed, Credential::Insecure) => claimed.unwrap_or(Fleet::Shared),
         };
-        Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address })
+        let ca_expirations = match credential {
+            Credential::Token(_) => ca_expirations(&node).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        Ok(Self { fleet, node: node.id.as_str().into(), version: version(&node).into(), address, ca_expirations })
     }
 
     /// Whether it says that its program is older than this major and minor version.
@@ -255,13 +266,23 @@ pub struct RequiredEnvoy {
     pub why: &'static str,
 }
 
+fn metadata<'a>(node: &'a Node, key: &str) -> Option<&'a Value> {
+    node.metadata.as_ref()?.fields.get(key)?.kind.as_ref()
+}
+
 fn claim(node: &Node) -> Result<Option<Fleet>, IdentityError> {
-    let value = node.metadata.as_ref().and_then(|metadata| metadata.fields.get(FLEET_METADATA));
-    match value.and_then(|value| value.kind.as_ref()) {
+    match metadata(node, FLEET_METADATA) {
         None => Ok(None),
         Some(Value::StringValue(text)) => text.parse().map(Some),
         Some(_) => Err(IdentityError::Unreadable("a value that is no string".into())),
     }
+}
+
+/// None if it does not say, says too many, or something else.
+fn ca_expirations(node: &Node) -> Option<Vec<i64>> {
+    let Some(Value::StringValue(text)) = metadata(node, CA_EXPIRATIONS_METADATA) else { return None };
+    let read: Option<Vec<i64>> = text.split(',').take(MAX_CAS + 1).map(|number| number.parse().ok()).collect();
+    read.filter(|all| all.len() <= MAX_CAS)
 }
 
 fn version(node: &Node) -> String {
@@ -297,7 +318,7 @@ pub enum IdentityError {
     #[error("the first request has no readable node")]
     Node,
     /// The node says something other than the certificate or the token.
-    #[error("the node says fleet {claimed}, its certificate or token {authenticated}")]
+    #[error("the node claims fleet {claimed}, but its certificate or token is for {authenticated}")]
     Mismatch {
         /// What the node says.
         claimed: Fleet,

@@ -54,8 +54,8 @@ pub use acks::{AckWatch, Nack, Version};
 pub use fleet::FleetAcks;
 pub use fleet_acks::{AckState, Event, Rejection, RejectionCause, ResourceAcks};
 pub use identity::{
-    Authenticating, Authenticator, Credential, FLEET_METADATA, Fleet, Identity, IdentityError, RequiredEnvoy,
-    TokenError, VerifiedToken,
+    Authenticating, Authenticator, CA_EXPIRATIONS_METADATA, Credential, FLEET_METADATA, Fleet, Identity, IdentityError,
+    RequiredEnvoy, TokenError, VerifiedToken,
 };
 pub use kind::Kind;
 pub use limits::Limits;

@@ -57,7 +57,7 @@ pub(crate) struct Metrics {
     pub handshakes: Gauge,
     pub refused_connections: Family<Reason, Counter>,
     pub certificate_expiry: Family<Certificate, Gauge>,
-    pub certificates_refused: Gauge,
+    pub certificates_invalid: Gauge,
     pub streams: Family<Stream, Gauge>,
     pub ended: Family<Reason, Counter>,
     pub requests: ByType<Counter>,
@@ -80,7 +80,7 @@ impl Metrics {
             handshakes: Gauge::default(),
             refused_connections: Family::default(),
             certificate_expiry: Family::default(),
-            certificates_refused: Gauge::default(),
+            certificates_invalid: Gauge::default(),
             streams: Family::default(),
             ended: Family::default(),
             requests: Family::default(),
@@ -114,9 +114,9 @@ impl Metrics {
             self.certificate_expiry.clone(),
         );
         registry.register(
-            "certificates_refused",
+            "certificates_invalid",
             "1 while the certificate files of the xDS server cannot be used and the last valid ones are used instead, else 0",
-            self.certificates_refused.clone(),
+            self.certificates_invalid.clone(),
         );
         registry.register("streams", "Open xDS streams", self.streams.clone());
         registry.register("streams_ended", "xDS streams closed by the server, by reason", self.ended.clone());

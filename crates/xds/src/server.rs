@@ -62,7 +62,7 @@ pub struct Config {
     pub streams_per_connection: u32,
     /// Maximum total size of the first requests that are being received or wait for the first snapshot of their fleet, in bytes: each
     /// may list all that its client has. The first 64 KiB of a request count only once it waits. A fleet of one object gets an eighth,
-    /// so that it cannot keep the others from coming back. Beyond it, clients get `UNAVAILABLE` and reconnect.
+    /// of which every byte counts, so that it cannot keep the others from coming back. Beyond it, clients get `UNAVAILABLE` and reconnect.
     pub waiting_bytes: usize,
     /// How large the resources of one type and fleet may be together: the first response to a client that asks for all of
     /// them carries all of them, and an Envoy reads no message of 2 GiB.

@@ -57,7 +57,7 @@ pub struct Request {
     pub kind: Kind,
     /// The nonce of the response that it answers.
     pub nonce: Option<u64>,
-    /// Why that response was refused.
+    /// Why that response was rejected.
     pub error: Option<String>,
     /// What it says about the subscription.
     pub subscription: Subscription,
@@ -134,20 +134,20 @@ pub enum Step {
 pub struct Answer {
     /// A response was taken, so long after it was sent.
     pub acked: Option<Duration>,
-    /// A response was refused.
+    /// A response was rejected.
     pub nacked: bool,
     /// The resources that were found to be the cause.
-    pub refused: Vec<RejectedResource>,
+    pub rejected: Vec<RejectedResource>,
     /// The request answered a response and said nothing else: it was earned by a response, not asked out of the blue.
     pub earned: bool,
 }
 
-/// A resource that the client refused.
+/// A resource that the client rejected.
 #[derive(Clone, Debug)]
 pub struct RejectedResource {
     /// Its type.
     pub kind: Kind,
-    /// The resource as it was refused.
+    /// The resource as it was rejected.
     pub entry: Arc<Entry>,
     /// What the client goes on with, where that is known.
     pub held: Option<Arc<Entry>>,
@@ -176,9 +176,9 @@ pub struct Options {
     pub limits: Arc<Limits>,
     /// Knows names that tables do not list.
     pub resolver: Option<Arc<dyn Resolver>>,
-    /// What this very client has refused, on an earlier stream or of secrets on this one; not sent to it again if it still
+    /// What this very client has rejected, on an earlier stream or of secrets on this one; not sent to it again if it still
     /// has what it had.
-    pub refused: HashSet<(Kind, Name, u64)>,
+    pub rejected: HashSet<(Kind, Name, u64)>,
     /// How scopes are marked that the client may have from a rejected response.
     pub markers: ResendMarkers,
 }
@@ -202,9 +202,9 @@ impl ResendMarkers {
 }
 
 impl Options {
-    /// Whether the client is known to have refused this very version.
-    fn has_refused(&self, kind: Kind, entry: &Entry) -> bool {
-        self.refused.contains(&(kind, entry.name.clone(), entry.version))
+    /// Whether the client is known to have rejected this very version.
+    fn has_rejected(&self, kind: Kind, entry: &Entry) -> bool {
+        self.rejected.contains(&(kind, entry.name.clone(), entry.version))
     }
 
     /// What knows names of this type that its table does not list.

@@ -59,7 +59,7 @@ impl Session {
         let Some(flow) = self.flow(kind).filter(|flow| flow.covers(name)) else { return AckState::NotSubscribed };
         if let Some(state) = flow.states.get(name) {
             return match &state.acked {
-                _ if state.refused.is_some_and(|(refused, _)| refused == version) => AckState::Rejected,
+                _ if state.rejected.is_some_and(|(rejected, _)| rejected == version) => AckState::Rejected,
                 Acked::Known(entry) if entry.version == version && !state.leaving => AckState::Acked,
                 Acked::Listed(listed) if *listed == version && !state.leaving => AckState::Acked,
                 _ => AckState::Pending(state.since),
@@ -74,8 +74,8 @@ impl Session {
         let flow = self.flow(kind)?;
         let states = flow.states.values().filter(|state| is_pending(state)).map(|state| state.since);
         let all = (flow.default_state != DefaultState::Acked).then_some(flow.opened);
-        let refused = flow.to_revert.iter().filter_map(|name| flow.states.get(name)).map(|state| state.since);
-        states.chain(all).chain(refused).min()
+        let rejected = flow.to_revert.iter().filter_map(|name| flow.states.get(name)).map(|state| state.since);
+        states.chain(all).chain(rejected).min()
     }
 
     /// How many names of that type the client does not have as it should.
@@ -111,11 +111,11 @@ impl Session {
             unanswered: flow.in_flight.len(),
             pending: listed(is_pending),
             pending_count: self.pending(kind),
-            refused: listed(|state| state.refused.is_some()),
+            refused: listed(|state| state.rejected.is_some()),
         }
     }
 }
 
 fn is_pending(state: &ResourceState) -> bool {
-    !state.unacked.is_empty() || state.owed || state.refused.is_none() && !state.stranded && !state.kept
+    !state.unacked.is_empty() || state.owed || state.rejected.is_none() && !state.stranded && !state.kept
 }

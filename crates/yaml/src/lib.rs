@@ -148,7 +148,7 @@ impl<'t> Document<'t> {
         let Some((line, column)) = found else { return error };
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let position = Position { line: self.first_line.saturating_add(number(line)), column: number(column + 1) };
-        YamlError::Syntax { position, why: "a tab stands in the indentation, where YAML allows only spaces".into() }
+        YamlError::Syntax { position, why: "tab in the indentation, where YAML allows only spaces".into() }
     }
 }
 
@@ -262,7 +262,7 @@ impl<'t> Composer<'t, '_> {
             }
             let key = Key { position, ..Key::from(text) };
             if is_repeated(&entries, &mut seen, &key) {
-                return Err(self.syntax(&span, &format!("the key `{}` stands in this map twice", key.text)));
+                return Err(self.syntax(&span, &format!("duplicate key `{}`", key.text)));
             }
             entries.push((key, node));
         }
@@ -292,7 +292,7 @@ impl<'t> Composer<'t, '_> {
     fn alias(&mut self, id: usize, span: &Span) -> Result<Node<'t>, YamlError> {
         let size = match self.anchors.get(&id) {
             Some(Some((_, size))) => *size,
-            _ => return Err(self.syntax(span, "the alias stands inside what it names")),
+            _ => return Err(self.syntax(span, "the alias is nested in the value that it refers to")),
         };
         self.spend(size, span)?;
         let position = self.position(span);
@@ -370,7 +370,7 @@ impl<'t> Composer<'t, '_> {
     }
 
     fn too_deep(&self, position: Position) -> YamlError {
-        let why = format!("more than {} lists and maps stand inside each other", self.depth);
+        let why = format!("lists and maps are nested more than {} deep", self.depth);
         YamlError::Limit { position, why: why.into() }
     }
 

@@ -60,7 +60,7 @@ fn aliases_and_merges() {
     assert_eq!(one("a: &x {p: 1, q: 2}\nb:\n  <<: *x\n  q: 3\n"), "{a:{p:1,q:2},b:{q:3,p:1}}");
     assert_eq!(one("- &x {p: 1}\n- &y {p: 2, q: 2}\n- <<: [*x, *y]\n"), "[{p:1},{p:2,q:2},{p:1,q:2}]");
     assert_eq!(one("&k key: *k"), "{key:\"key\"}");
-    assert_eq!(one("a: &x [*x]"), "1:8 the alias stands inside what it names");
+    assert_eq!(one("a: &x [*x]"), "1:8 the alias is nested in the value that it refers to");
     assert!(one("a: *x").contains("1:4"));
     assert_eq!(one("a: {<<: 5}"), "1:5 only maps can be merged by `<<`");
 }
@@ -85,10 +85,10 @@ fn errors_name_the_line_of_the_file() {
     let errors: Vec<_> = parse(text).into_iter().filter_map(Result::err).collect();
     assert_eq!(errors.len(), 1);
     assert!((4..=6).contains(&errors[0].position().line), "{errors:?}");
-    assert_eq!(one("a: 1\nb: 2\na: 3\n"), "3:1 the key `a` stands in this map twice");
+    assert_eq!(one("a: 1\nb: 2\na: 3\n"), "3:1 duplicate key `a`");
     let large: String = (0..40).map(|key| format!("k{key}: 1\n")).collect();
-    assert_eq!(one(&format!("{large}k3: 2\n")), "41:1 the key `k3` stands in this map twice");
-    assert_eq!(one(&format!("{large}k39: 2\n")), "41:1 the key `k39` stands in this map twice");
+    assert_eq!(one(&format!("{large}k3: 2\n")), "41:1 duplicate key `k3`");
+    assert_eq!(one(&format!("{large}k39: 2\n")), "41:1 duplicate key `k39`");
     assert_eq!(one("? [a, b]\n: c\n"), "1:3 a key must be text");
     assert_eq!(one("a: !thing 5"), "1:11 tags of this sort have no meaning here");
     assert_eq!(one("a: !!int five"), "1:10 the value is not what its tag `!!int` says");
@@ -96,7 +96,7 @@ fn errors_name_the_line_of_the_file() {
 
 #[test]
 fn tabs_and_stars_are_named_where_they_stand() {
-    let tab = "a tab stands in the indentation, where YAML allows only spaces";
+    let tab = "tab in the indentation, where YAML allows only spaces";
     assert_eq!(one("a:\n  b: c\n\td: e\n"), format!("3:1 {tab}"));
     assert_eq!(one("a:\n- b: c\n  \td: e\n"), format!("3:3 {tab}"));
     let alias = "`*` begins an alias in YAML, and nothing has that name: put the value in quotes";
@@ -126,7 +126,7 @@ fn bombs_are_bounded() {
     // Nothing is left for the documents after it.
     assert!(parse(&format!("{bomb}---\na: 1\n")).iter().all(Result::is_err));
 
-    let too_deep = "more than 20 lists and maps stand inside each other";
+    let too_deep = "lists and maps are nested more than 20 deep";
     assert!(one(&"[".repeat(100_000)).contains(too_deep));
     assert!(one(&("[".repeat(25) + &"]".repeat(25))).contains(too_deep));
     let deep: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();

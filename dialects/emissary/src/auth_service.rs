@@ -126,19 +126,17 @@ impl AuthServices {
                 let field = "auth_service";
                 let rejection = match (found.called.service(), asked.called.service()) {
                     _ if !found.agrees(asked) => Some(format!(
-                        "auth canary {} can only change service! {object} is asked alone",
+                        "auth canary {} can only change service! {object} receives all checks",
                         other.meta.name
                     )),
                     (Some(_), Some(_)) if services.len() >= MOST_SERVICES => {
-                        Some(format!("at most {MOST_SERVICES} services are asked in turn"))
+                        Some(format!("checks are load balanced over at most {MOST_SERVICES} services"))
                     }
                     (Some(service), Some(_)) => {
                         services.insert(service);
                         None
                     }
-                    _ => Some(format!(
-                        "only Services with endpoints are asked in turn with others; {object} is asked alone"
-                    )),
+                    _ => Some(format!("only Services with endpoints are load balanced; {object} receives all checks")),
                 };
                 rejection.into_iter().for_each(|why| problems.add(Problem::new(Code::AuthServiceMismatch, field, why)));
             }
@@ -394,7 +392,8 @@ pub fn translate(subject: ObjectRef, all: &AuthServices) -> Translation {
 
 /// What is told about an AuthService that does not take the place of the operator's server.
 pub fn passed_over(subject: ObjectRef) -> Translation {
-    let why = "the operator has configured globalExtAuth: only an AuthService in the namespace of Sesame takes its place";
+    let why =
+        "the operator has configured globalExtAuth: only an AuthService in the namespace of Sesame takes its place";
     let verdicts = vec![Verdict::new(Code::EmissaryOlderObjectInEffect, subject.at(""), why)];
     Translation { verdicts, ..Translation::empty(subject) }
 }

@@ -282,6 +282,8 @@ fn lengths_are_those_of_the_texts_that_are_matched() {
 
 #[test]
 fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
+    let long = "(a|b)".repeat(64 * 1024 / 5);
+    let pair = json!({ "pattern": long, "substitution": "/" });
     for (spec, code, field) in [
         (json!({ "timeout_ms": "soon" }), Code::EmissaryField, "timeout_ms"),
         (json!({ "weight": 101 }), Code::MappingWeight, "weight"),
@@ -292,9 +294,17 @@ fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
         (json!({ "headers": { "x-a": "" } }), Code::MappingMatch, "headers.x-a"),
         (json!({ "regex_headers": { "x-a": "(" } }), Code::MappingMatch, "regex_headers.x-a"),
         (json!({ "method": "(", "method_regex": true }), Code::MappingMatch, "method"),
-        (json!({ "rewrite": "x" }), Code::MappingRewrite, "rewrite"),
+        (json!({ "rewrite": "a\tb" }), Code::MappingRewrite, "rewrite"),
         (json!({ "outlier_detection": {} }), Code::EmissaryNotServed, "outlier_detection"),
-        (json!({ "regex_headers": { "x-a": "(a|b)".repeat(64 * 1024 / 5) } }), Code::MappingMatch, "regex_headers.x-a"),
+        (json!({ "regex_headers": { "x-a": long } }), Code::MappingMatch, "regex_headers.x-a"),
+        (json!({ "method": long, "method_regex": true }), Code::MappingMatch, "method"),
+        (json!({ "regex_query_parameters": { "a": long } }), Code::MappingMatch, "regex_query_parameters.a"),
+        (json!({ "regex_rewrite": pair }), Code::MappingRewrite, "regex_rewrite.pattern"),
+        (
+            json!({ "host_redirect": true, "service": "a.example.com", "regex_redirect": pair }),
+            Code::MappingRewrite,
+            "regex_redirect.pattern",
+        ),
     ] {
         let translation = mapped(&spec);
         assert_eq!(reported(&translation), [(code, format!("spec.{field}"))], "{spec}");
@@ -307,10 +317,46 @@ fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
         (json!({ "prefix": "" }), "prefix"),
         (json!({ "hostname": "a.*.b" }), "hostname"),
         (json!({ "prefix": long, "prefix_regex": true }), "prefix"),
+        (json!({ "hostname": "", "host": long, "host_regex": true }), "host"),
     ] {
         let translation = mapped(&spec);
         assert!(translation.shared.is_empty(), "{spec}");
         assert_eq!(reported(&translation)[0].1, format!("spec.{field}"), "{spec}");
+    }
+}
+
+#[test]
+fn headers_of_framing_and_of_our_own_cannot_be_changed() {
+    for name in ["Content-Length", "Transfer-Encoding", "Connection", "X-Sesame-Host", ":path", "Proxy-Foo", "Host"] {
+        let added = |is_appended: bool| json!({ name: { "value": "1", "append": is_appended } });
+        for direction in ["request", "response"] {
+            let (add, remove) = (format!("add_{direction}_headers"), format!("remove_{direction}_headers"));
+            for (spec, field) in [
+                (json!({ &add: added(true) }), format!("spec.{add}.{name}")),
+                (json!({ &add: added(false) }), format!("spec.{add}.{name}")),
+                (json!({ &remove: [name] }), format!("spec.{remove}")),
+            ] {
+                let translation = mapped(&spec);
+                assert_eq!(reported(&translation), [(Code::MappingPolicy, field)], "{spec}");
+                let action = &translation.shared[0].routes[0].action;
+                assert!(matches!(action, Action::DirectResponse(it) if it.status == 503), "{spec}: {action:?}");
+            }
+        }
+        // A health check that cannot be made is left out, and requests are served.
+        let http = "health_checks[0].health_check.http";
+        for (changes, field) in [
+            (json!({ "add_request_headers": added(true) }), format!("spec.{http}.add_request_headers.{name}")),
+            (json!({ "add_request_headers": added(false) }), format!("spec.{http}.add_request_headers.{name}")),
+            (json!({ "remove_request_headers": [name] }), format!("spec.{http}.remove_request_headers")),
+        ] {
+            let mut check = json!({ "path": "/healthz" });
+            check.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            let translation = mapped(&json!({ "health_checks": [{ "health_check": { "http": check } }] }));
+            assert_eq!(reported(&translation), [(Code::MappingPolicy, field)], "{changes}");
+            let Action::Forward(forward) = &translation.shared[0].routes[0].action else { panic!("{changes}") };
+            let overrides = forward.clusters[0].cluster.overrides.as_ref();
+            assert!(overrides.is_none_or(|overrides| overrides.health.is_none()), "{changes}");
+        }
     }
 }
 

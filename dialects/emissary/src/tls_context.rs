@@ -150,6 +150,10 @@ pub(crate) fn of_host(
     settings: &Settings,
     problems: &mut Problems<'_>,
 ) -> Option<Context> {
+    if text(&tls.sni).is_some() {
+        let why = "it is for connections to services: write a TLSContext, and name it in `tls` of a Mapping";
+        problems.no_effect("tls.sni", why);
+    }
     context(&Written::of_host(tls, namespacing), "tls.", namespace, settings, problems)
 }
 
@@ -345,16 +349,25 @@ pub(crate) fn trusted(
     Ok(())
 }
 
-/// The TLSContext of a name for an object of a namespace: one of its own, or of Sesame's, or of any where the operator trusts them all;
-/// nothing, and the reason, where there is none that can be used.
+/// The TLSContext of a name for an object of a namespace: one of its own, or of Sesame's, or of any where the operator trusts them all.
+pub(crate) fn find(
+    name: &str,
+    namespace: &str,
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+) -> Option<Arc<TlsContext>> {
+    let found = view.tls_context(namespace, name).or_else(|| view.tls_context(&settings.namespace, name));
+    found.or_else(|| settings.cross_namespace.then(|| view.any_tls_context(name)).flatten())
+}
+
+/// The settings of the TLSContext that is [found](find) for a name; nothing, and the reason, where there is none that can be used.
 pub(crate) fn named(
     name: &str,
     namespace: &str,
     view: &mut impl EmissaryView,
     settings: &Settings,
 ) -> Result<Context, String> {
-    let found = view.tls_context(namespace, name).or_else(|| view.tls_context(&settings.namespace, name));
-    let found = found.or_else(|| settings.cross_namespace.then(|| view.any_tls_context(name)).flatten());
+    let found = find(name, namespace, view, settings);
     let object = found.ok_or_else(|| format!("Specified TLSContext does not exist: {name}"))?;
     let subject = ObjectRef::new(kind::TLS_CONTEXT, object.meta.namespace.clone(), object.meta.name.clone());
     let namespacing = view.client_defaults().secret_namespacing;

@@ -168,10 +168,13 @@ pub(crate) fn milliseconds(
     value: &Checked<Option<i64>>,
 ) -> Option<Option<Timeout>> {
     let Some(value) = problems.read(field, value)? else { return Some(None) };
-    let found = u64::try_from(*value).ok().map(Duration::from_millis).filter(|span| *span <= LONGEST);
-    let span = problems
-        .parsed(found.ok_or_else(|| {
-            Problem::new(code, field, format!("must be from 0 to a year in milliseconds, not {value}"))
-        }))?;
+    let found = u64::try_from(*value).ok().map(Duration::from_millis);
+    let span =
+        problems.parsed(found.ok_or_else(|| Problem::new(code, field, format!("must be at least 0, not {value}"))))?;
+    if span > LONGEST {
+        let why = format!("{value} ms is longer than a year; a year is used instead");
+        problems.add(Problem::new(Code::DurationTooLong, field, why));
+    }
+    let span = span.min(LONGEST);
     Some(Some(if span.is_zero() { Timeout::Infinite } else { Timeout::After(span) }))
 }

@@ -166,7 +166,7 @@ fn unusable_address(gateway: &Gateway, settings: &Settings) -> Option<(usize, St
     if let Some((second, more)) = chosen_addresses(gateway).nth(1) {
         return Some((
             second,
-            format!("{more} cannot be had beside {value}: the load balancer of a Gateway has one address"),
+            format!("{more} cannot be combined with {value}: the load balancer of a Gateway has one address"),
         ));
     }
     let is_address = value.parse::<IpAddr>().is_ok();
@@ -203,7 +203,8 @@ fn conditions_of(
     certificate: Option<&BackendCertificate>,
     pieces: &Pieces,
 ) -> Vec<Condition> {
-    let Pieces { all, accepted, usable, unresolved, .. } = *pieces;
+    let Pieces { all, accepted, usable, unresolved, not_accepted, not_usable, not_resolved, .. } = *pieces;
+    let coded = |first: Option<Code>, why: String| conditions::coded(first.unwrap_or(Code::GatewayListener), why);
     let not_valid = format!("{} of {all} listeners are not valid; the status of each says why.", all - accepted);
     let is_accepted = match refusal {
         Some(NotAccepted { reason, code, why, .. }) => conditions::refused(ACCEPTED, reason, *code, why),
@@ -211,13 +212,13 @@ fn conditions_of(
         None if all == 0 => {
             conditions::refused(ACCEPTED, "Invalid", Code::GatewayListener, "The Gateway has no listeners.")
         }
-        None => conditions::new(ACCEPTED, (accepted > 0).into(), "ListenersNotValid", not_valid.as_str()),
+        None => conditions::new(ACCEPTED, (accepted > 0).into(), "ListenersNotValid", coded(not_accepted, not_valid)),
     };
     let resolved = match certificate.and_then(BackendCertificate::unusable) {
         Some(unusable) => conditions::refused(RESOLVED_REFS, unusable.reason, unusable.code, unusable.why.as_ref()),
         None if unresolved > 0 => {
             let why = format!("{unresolved} of {all} listeners have references that are not resolved.");
-            conditions::new(RESOLVED_REFS, Truth::False, "ListenersNotResolved", why)
+            conditions::new(RESOLVED_REFS, Truth::False, "ListenersNotResolved", coded(not_resolved, why))
         }
         None => conditions::resolved(),
     };
@@ -227,7 +228,9 @@ fn conditions_of(
         all.push(conditions::new(INSECURE_FRONTEND, Truth::True, "ConfigurationChanged", why));
     }
     if refusal.is_some() || usable == 0 {
-        all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", "No listener can be served."));
+        let first = refusal.map(|refusal| refusal.code).or(not_usable);
+        let why = coded(first, "No listener can be served.".to_owned());
+        all.push(conditions::new(PROGRAMMED, Truth::False, "Invalid", why));
     } else if let Some(why) = unusable_address {
         let why = format!("{why}; listeners are served at the addresses of the proxies.");
         all.push(conditions::refused(PROGRAMMED, "AddressNotUsable", Code::GatewayAddress, why));

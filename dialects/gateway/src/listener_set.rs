@@ -38,6 +38,7 @@ pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Sett
     let pieces = pieces::of(&parent, &set.meta, &subject, &set.spec.listeners, own, view, settings);
     let (all, usable) = (pieces.all, pieces.usable);
     let why = format!("{} of {all} listeners are not valid; the status of each says why.", all - usable);
+    let why = conditions::coded(pieces.not_usable.unwrap_or(Code::GatewayListener), why);
     let mut stated = vec![match &merged.refused {
         Some(why) => conditions::refused(ACCEPTED, "ParentNotAccepted", Code::GatewayListener, why),
         None if usable == all => conditions::accepted("All listeners are valid."),

@@ -105,7 +105,7 @@ pub fn of_fleet(mut facts: StatusFacts, own: &OwnFleet, fleet: &FleetState) -> S
         facts.object.conditions.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotAssigned", why));
     } else if let Some(wanted) = own.address.filter(|_| usable.is_empty()) {
         let why = format!("The load balancer of the proxies has another address than {wanted}.");
-        facts.object.conditions.push(conditions::new(PROGRAMMED, Truth::False, "AddressNotUsable", why));
+        facts.object.conditions.push(conditions::refused(PROGRAMMED, "AddressNotUsable", Code::GatewayAddress, why));
     } else if !fleet.has_ready_proxy {
         let listeners =
             facts.lists.iter_mut().filter(|(field, _)| *field == LISTENERS).flat_map(|(_, entries)| entries);

@@ -196,3 +196,45 @@ fn pods_relax_nothing_but_host_ports() {
         }
     }
 }
+
+/// Pods get traffic when they are ready, are restarted alone, and not all of them go at once. Envoy has a readiness probe alone: one
+/// that waits for its configuration must not be restarted for that.
+#[test]
+fn pods_have_probes_are_spread_and_deployments_have_a_disruption_budget() {
+    let mut deployments = Vec::new();
+    for (file, _, _) in forms() {
+        let objects = objects(&std::fs::read_to_string(deploy(file)).unwrap());
+        for (key, object) in &objects {
+            let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
+            let is_deployment = object["kind"] == "Deployment";
+            if !is_deployment && object["kind"] != "DaemonSet" {
+                continue;
+            }
+            let pod = &spec["template"]["spec"];
+            let container = pod["containers"].as_array().unwrap().iter().find(|container| container["name"] == *name);
+            let container = container.unwrap_or_else(|| panic!("{file}: {key}"));
+            let probed = |probe: &str| container[probe]["httpGet"]["path"].as_str();
+            let probes = ["startupProbe", "livenessProbe", "readinessProbe"].map(probed);
+            let expected = match name.as_str().unwrap() {
+                "sesame" => [Some("/healthz"), Some("/healthz"), Some("/readyz")],
+                _ => [None, None, Some("/ready")],
+            };
+            assert_eq!(probes, expected, "{file}: {key}");
+            if !is_deployment {
+                continue;
+            }
+            assert!(spec["replicas"].as_u64() >= Some(2), "{file}: {key}");
+            let spread = pod["topologySpreadConstraints"].as_array().unwrap();
+            let over: Vec<&str> = spread.iter().map(|spread| spread["topologyKey"].as_str().unwrap()).collect();
+            assert_eq!(over, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"], "{file}: {key}");
+            assert!(spread.iter().all(|spread| spread["labelSelector"] == spec["selector"]), "{file}: {key}");
+            let budgets = objects.values().filter(|object| object["kind"] == "PodDisruptionBudget");
+            let budgets: Vec<&Value> =
+                budgets.filter(|budget| budget["spec"]["selector"] == spec["selector"]).collect();
+            assert_eq!(budgets.len(), 1, "{file}: {key}");
+            assert_eq!(budgets[0]["spec"]["maxUnavailable"], 1, "{file}: {key}");
+            deployments.push(format!("{file} {name}"));
+        }
+    }
+    assert_eq!(deployments.len(), 6, "{deployments:?}");
+}

@@ -38,13 +38,14 @@ pub async fn measure(fixture: &mut Fixture<'_>, run: &mut Run) -> Result<()> {
         if matches!(fixture.world.wording, Wording::Mappings(_)) {
             continue;
         }
+        let connect = 2 + change;
         fixture.at_rest().await?;
         let load = self::load(fixture);
-        let (clusters, replaced) = clusters(fixture, 2 + change).await?;
+        let (clusters, replaced) = clusters(fixture, connect).await?;
         failed += lost(load, run).await;
         fixture.at_rest().await?;
         let load = self::load(fixture);
-        let served = request_timeout(fixture).await?;
+        let served = request_timeout(fixture, connect).await?;
         failed += lost(load, run).await;
         run.sample("settings.served", served);
         run.sample("settings.clusters", clusters);
@@ -99,13 +100,16 @@ async fn clusters(fixture: &Fixture<'_>, seconds: u64) -> Result<(f64, f64)> {
     Ok((milliseconds(start, counted), milliseconds(start, in_envoy)))
 }
 
-/// Until requests are held to a request timeout: when the first request was begun that was answered 408.
-async fn request_timeout(fixture: &Fixture<'_>) -> Result<f64> {
+/// Until requests are held to a request timeout: when the first request was begun that was answered 408. The connect timeout stays as it is.
+async fn request_timeout(fixture: &Fixture<'_>, connect: u64) -> Result<f64> {
     let client = fixture.proxy.client(0);
     let (path, host) = (fixture.world.path(0, FIRST_PATH), fixture.world.host(0));
     let head = format!("POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 1\r\n\r\n");
     let start = Instant::now();
-    fixture.instance.configure(&format!("timeouts:\n  request-timeout: {}ms\n", REQUEST_TIMEOUT.as_millis()))?;
+    let request = REQUEST_TIMEOUT.as_millis();
+    fixture
+        .instance
+        .configure(&format!("timeouts:\n  connect-timeout: {connect}s\n  request-timeout: {request}ms\n"))?;
     let held = async {
         let (mut begin, mut requests) = (interval(BEGIN), JoinSet::new());
         loop {

@@ -9,17 +9,23 @@ pub struct CertificateHolders {
     pub count: usize,
     /// Whether they are proxies.
     pub is_proxy: bool,
-    /// When the CAs expire that they trust, as far as they say: a proxy says the one that expires first. None if they say
-    /// nothing.
+    /// When the CAs expire that they trust, as far as they say: statistics of a proxy say the one that expires first.
     pub cas: Vec<i64>,
+    /// Whether these are all of them. If they are not, and there are none, nothing is known.
+    pub is_complete: bool,
     /// When the certificate expires that they present, if they have one.
     pub leaf: Option<i64>,
 }
 
 impl CertificateHolders {
+    /// Whether they say which CAs they trust.
+    fn reports(&self) -> bool {
+        self.is_complete || !self.cas.is_empty()
+    }
+
     /// Whether they trust the CA that expires then; none if they do not say.
     pub(super) fn trusts(&self, ca: i64) -> Option<bool> {
-        (!self.cas.is_empty()).then(|| self.cas.contains(&ca))
+        self.reports().then(|| self.cas.contains(&ca))
     }
 
     /// Whether they have the certificate that shows that they have read a Secret; none if they do not say, or have none.
@@ -29,7 +35,7 @@ impl CertificateHolders {
 
     /// Whether they present the certificate that expires then; none if they do not say. One that has no certificate has a token.
     pub(super) fn presents(&self, leaf: i64) -> Option<bool> {
-        (!self.cas.is_empty()).then(|| self.leaf.is_none_or(|own| own == leaf))
+        self.reports().then(|| self.leaf.is_none_or(|own| own == leaf))
     }
 }
 

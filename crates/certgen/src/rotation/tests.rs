@@ -20,6 +20,7 @@ fn holders(secrets: &Secrets) -> Vec<CertificateHolders> {
             count: 1,
             is_proxy: role == Role::Envoy,
             cas: secret.bundle.iter().map(|ca| ca.expires).collect(),
+            is_complete: role == Role::Server,
             leaf: Some(secret.leaf.expires),
         })
     };
@@ -129,6 +130,37 @@ fn whoever_is_behind_is_waited_for_and_whoever_says_nothing_for_a_day() {
     let mut late = secrets.clone();
     work(&mut late, end - 31 * DAY);
     assert!(matches!(step(&late, &old, end - 29 * DAY), Step::WriteCa(..)));
+}
+
+#[test]
+fn a_proxy_with_a_token_that_says_all_its_cas_is_done_or_behind() {
+    let with_token = |secrets: &Secrets| {
+        let mut holders = holders(secrets);
+        (holders[1].is_complete, holders[1].leaf) = (true, None);
+        holders
+    };
+    let mut secrets = installed();
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    let old = with_token(&secrets);
+    work(&mut secrets, START + DAY);
+    let new = with_token(&secrets);
+    let waits_for = |proxy: CertificateHolders, now: i64| match step(&secrets, &[new[0].clone(), proxy], now) {
+        Step::Wait(waiting, _) => (waiting.behind_count, waiting.silent_count),
+        other => panic!("{other:?}"),
+    };
+    let settled = START + DAY + 600;
+    // Its Deployment does not roll out: it has the old CA, or one that no replica knows.
+    let unknown = CertificateHolders { cas: Vec::new(), ..old[1].clone() };
+    for stuck in [old[1].clone(), unknown] {
+        assert_eq!(waits_for(stuck.clone(), settled), (1, 0));
+        assert_eq!(waits_for(stuck, START + 20 * DAY), (1, 0), "for more than a day");
+    }
+    let older = CertificateHolders { is_complete: false, ..new[1].clone() };
+    assert_eq!(waits_for(older, settled), (0, 1), "an older bootstrap does not say all");
+    assert!(matches!(step(&secrets, &new, settled), Step::WriteCa(..)), "it is rolled out");
+    // It has no certificate to be waited for afterwards.
+    work(&mut secrets, settled);
+    assert!(matches!(step(&secrets, &with_token(&secrets), settled + 600), Step::WriteLeaf(Role::Server, ..)));
 }
 
 #[test]

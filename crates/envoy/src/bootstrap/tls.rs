@@ -31,6 +31,8 @@ pub enum Tls {
 pub struct Token {
     /// The CA (PEM text) that the server's certificate must come from.
     pub ca: String,
+    /// When the CAs in it expire, in seconds since 1970.
+    pub ca_expirations: Vec<i64>,
     /// The file of the token. Envoy reads it anew when it is replaced.
     pub file: PathBuf,
     /// Where the SDS file goes that points to it, in a folder `sds`.

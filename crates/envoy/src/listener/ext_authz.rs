@@ -9,8 +9,8 @@
 //! A server may change what the backend sees, not whose request it is, nor where it ends: pseudo-headers, the host, headers of message
 //! framing and those by which Sesame finds routes are out of its reach ([`immutable_names`]). The route stays the one whose IP lists,
 //! tokens and limits the request has passed, whatever headers it is given. The exception is the server of a fleet, which is the
-//! operator's, and by whose headers Mappings may choose. What a server may do to responses is limited by
-//! [`crate::route::auth_response`] and, where it denies, by [`super::local_replies`].
+//! operator's, and whose headers may choose the route. What a server may do to responses is limited by
+//! [`crate::route::framing`] and, where it denies, by [`super::local_replies`].
 
 use super::{composite, slots::Slot};
 use crate::{

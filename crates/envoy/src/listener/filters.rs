@@ -6,9 +6,8 @@ use super::{
     slots::Slot,
 };
 use crate::route::{
-    auth_response::NOTED,
     filters::{CLIENTS, CORS, LOCAL_LIMIT},
-    response_script,
+    framing, response_script,
 };
 use envoy_api::{
     Any, any,
@@ -34,7 +33,6 @@ use envoy_api::{
                     grpc_http1_bridge::v3::Config as GrpcHttp1Bridge,
                     grpc_stats::v3::{FilterConfig as GrpcStats, filter_config::PerMethodStatSpecifier},
                     grpc_web::v3::GrpcWeb,
-                    header_to_metadata::v3::Config as HeaderToMetadata,
                     local_ratelimit::v3::LocalRateLimit,
                     rbac::v3::Rbac,
                     router::v3::Router,
@@ -70,13 +68,14 @@ pub fn http(port: &PortId, chain: &HttpChainId, http: &HttpSettings) -> Vec<Http
     filters.push(filter(CORS, any(&Cors {})));
     let limit = LocalRateLimit { stat_prefix: "local_limit".to_owned(), ..Default::default() };
     filters.push(filter(LOCAL_LIMIT, any(&limit)));
-    filters.push(filter(response_script::FILTER, any(&response_script::filter())));
     filters.push(filter(CLIENTS, any(&Rbac::default())));
     filters.push(jwt::verification(chain));
     filters.extend(http.runs_scripts.then(|| Slot::Script.filter(port)));
+    // On either side of those that ask servers: these may not change where messages end.
+    filters.push(filter(response_script::FILTER, any(&response_script::filter())));
     filters.push(ext_authz::authorization(port));
     filters.push(Slot::RateLimit.filter(port));
-    filters.push(filter(NOTED, any(&HeaderToMetadata::default())));
+    filters.push(filter(framing::FILTER, any(&framing::filter())));
     let router = Router { suppress_envoy_headers: http.suppress_envoy_headers, ..Default::default() };
     filters.push(filter("envoy.filters.http.router", any(&router)));
     filters

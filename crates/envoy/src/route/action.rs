@@ -86,7 +86,7 @@ fn clusters(forward: &Forward, policy: &Policy) -> ClusterSpecifier {
             .host
             .as_ref()
             .map(|host| cluster_weight::HostRewriteSpecifier::HostRewriteLiteral(host.as_str().to_owned())),
-        typed_per_filter_config: response_script::of_share(&share.cookies, &policy.authorization).into_iter().collect(),
+        typed_per_filter_config: response_script::of_share(&share.cookies, policy).into_iter().collect(),
         ..Default::default()
     });
     let clusters = clusters.chain(nowhere).collect();

@@ -1,6 +1,6 @@
 //! What filters are told for one route. Each stands in every chain and does nothing until a route tells it to.
 
-use super::{auth_response, ext_authz, jwt, mark, response_script};
+use super::{ext_authz, framing, jwt, mark, response_script};
 use crate::listener::script;
 use envoy_api::{
     Any, any,
@@ -44,7 +44,7 @@ pub fn of_route(port: &PortId, policy: &Policy) -> BTreeMap<String, Any> {
     let limit = policy.local_rate_limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
     let clients = clients(policy).map(|rbac| (CLIENTS, any(&RbacPerRoute { rbac: Some(rbac) })));
     let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
-    let protecting = jwt::of(policy).into_iter().chain(ext_authz::of(policy)).chain(auth_response::of(policy));
+    let protecting = jwt::of(policy).into_iter().chain(ext_authz::of(policy)).chain(framing::of(policy));
     let scripts = response_script::of_route(policy).into_iter().chain(script::of_route(port, policy));
     told.chain(scripts).chain(protecting).collect()
 }

@@ -1,14 +1,14 @@
-//! The script that runs on responses: it rewrites the cookies of backends, and restores what an authorization server has written over.
+//! The script that runs on responses: it rewrites the cookies of backends, and restores what servers that are asked about requests have
+//! written over. For rate limit services it also notes the length of requests: see [`super::framing`].
 //!
-//! In: the cookie rewrites of a route or of a backend's share, and whether a server is asked about its requests. Out: what the filter is
+//! In: the cookie rewrites of a route or of a backend's share, and which servers are asked about its requests. Out: what the filter is
 //! told there. Envoy has no filter for either, so it is a script: of fixed text, which the filter has once and the routes that need it
 //! name, with what to change as data in its context. Nothing that a tenant wrote is ever in the text.
 //!
 //! It is one filter for both, because each filter costs every request, also one that has nothing to do. Envoy reads what the share of a
 //! backend says instead of what its route says, so a share says both.
 
-use super::{auth_response, cookies};
-use crate::listener::ext_authz::AuthorizationFilter;
+use super::{cookies, framing};
 use envoy_api::{
     Any, any,
     envoy::{
@@ -17,7 +17,7 @@ use envoy_api::{
     },
     google::protobuf::{Struct, Value, value},
 };
-use model::route::{Authorization, CookieRewrite, Policy};
+use model::route::{CookieRewrite, Policy};
 
 /// The filter that runs the script.
 pub const FILTER: &str = "sesame.response";
@@ -27,31 +27,33 @@ const SCRIPT: (&str, &str) = ("rewrite", include_str!("response_script/rewrite.l
 /// The filter, with its script, which it runs for no route that does not name it.
 pub fn filter() -> Lua {
     let (name, text) = SCRIPT;
-    let source = DataSource { specifier: Some(Specifier::InlineString(text.to_owned())), ..Default::default() };
+    let text = format!("{}{text}", framing::PROTECTED);
+    let source = DataSource { specifier: Some(Specifier::InlineString(text)), ..Default::default() };
     Lua { source_codes: [(name.to_owned(), source)].into(), ..Default::default() }
 }
 
 /// What a route tells the filter, where it has something to tell.
 pub fn of_route(policy: &Policy) -> Option<(String, Any)> {
-    let is_authorized = AuthorizationFilter::of(&policy.authorization).is_some();
-    (is_authorized || !policy.cookies.is_empty()).then(|| per_route(&policy.cookies, is_authorized))
+    (framing::restores_responses(policy) || !policy.cookies.is_empty()).then(|| per_route(&policy.cookies, policy))
 }
 
 /// What the share of a backend tells it, where it has cookies of its own.
-pub fn of_share(cookies: &[CookieRewrite], authorization: &Authorization) -> Option<(String, Any)> {
-    let is_authorized = AuthorizationFilter::of(authorization).is_some();
-    (!cookies.is_empty()).then(|| per_route(cookies, is_authorized))
+pub fn of_share(cookies: &[CookieRewrite], policy: &Policy) -> Option<(String, Any)> {
+    (!cookies.is_empty()).then(|| per_route(cookies, policy))
 }
 
 /// The script, and its context under the names that it looks for.
-fn per_route(cookies: &[CookieRewrite], is_authorized: bool) -> (String, Any) {
+fn per_route(cookies: &[CookieRewrite], policy: &Policy) -> (String, Any) {
     let mut context = Struct::default();
     if !cookies.is_empty() {
         context.fields.insert("cookies".to_owned(), cookies::changes(cookies));
     }
-    if is_authorized {
-        let noted = Value { kind: Some(value::Kind::StringValue(auth_response::METADATA.to_owned())) };
+    if framing::restores_responses(policy) {
+        let noted = Value { kind: Some(value::Kind::StringValue(framing::METADATA.to_owned())) };
         context.fields.insert("noted".to_owned(), noted);
+    }
+    if framing::notes_requests(policy) {
+        context.fields.insert("notes".to_owned(), Value { kind: Some(value::Kind::BoolValue(true)) });
     }
     let told = LuaPerRoute {
         r#override: Some(Override::Name(SCRIPT.0.to_owned())),
@@ -67,18 +69,64 @@ mod tests {
 
     use super::*;
     use envoy_api::Message;
-    use model::route::cookies::CookieName;
+    use model::{
+        Timeout,
+        route::{
+            AuthCheck, AuthServer, Authorization, Descriptor, DescriptorEntry, GlobalRateLimit,
+            authorization::AuthProtocol, cookies::CookieName,
+        },
+    };
+    use std::sync::Arc;
+
+    fn cookie() -> CookieRewrite {
+        let name = CookieName::parse("a").unwrap();
+        CookieRewrite { name, path: None, domain: None, secure: Some(true), same_site: None }
+    }
+
+    /// What the script finds in its context.
+    fn context((filter, told): (String, Any)) -> Vec<String> {
+        assert_eq!(filter, FILTER);
+        let told = LuaPerRoute::decode(told.value).unwrap();
+        assert_eq!(told.r#override, Some(Override::Name(SCRIPT.0.to_owned())));
+        told.filter_context.unwrap().fields.into_keys().collect()
+    }
+
+    /// Routes whose requests an authorization server of their own, that of the fleet, and a rate limit service is asked about.
+    fn asked() -> [Policy; 3] {
+        let descriptors = vec![Descriptor { entries: vec![DescriptorEntry::RemoteAddress] }];
+        let check = |authorization| Policy { authorization, ..Policy::default() };
+        let server = AuthServer {
+            extension: None,
+            protocol: AuthProtocol::Grpc,
+            timeout: Timeout::Default,
+            fail_open: false,
+            body: None,
+        };
+        let own = AuthCheck { server: Arc::new(server), context: Default::default() };
+        [
+            check(Authorization::Ask(Arc::new(own))),
+            check(Authorization::AskFleet(Default::default())),
+            Policy { global_limit: Some(Arc::new(GlobalRateLimit { descriptors })), ..Policy::default() },
+        ]
+    }
 
     /// A share with cookies replaces what its route says, and must not open what that closes.
     #[test]
     fn a_share_with_cookies_restores_what_its_route_restores() {
-        let name = CookieName::parse("a").unwrap();
-        let cookie = CookieRewrite { name, path: None, domain: None, secure: Some(true), same_site: None };
-        let asked = Authorization::AskFleet(Default::default());
-        let (name, told) = of_share(&[cookie], &asked).unwrap();
-        let told = LuaPerRoute::decode(told.value).unwrap();
-        let context: Vec<String> = told.filter_context.unwrap().fields.into_keys().collect();
-        assert_eq!((name.as_str(), context), (FILTER, vec!["cookies".to_owned(), "noted".to_owned()]));
-        assert!(of_share(&[], &asked).is_none(), "the route's own is in force");
+        for policy in asked() {
+            let mut restored = context(of_route(&policy).unwrap());
+            assert!(of_share(&[], &policy).is_none(), "the route's own is in force");
+            restored.insert(0, "cookies".to_owned());
+            assert_eq!(context(of_share(&[cookie()], &policy).unwrap()), restored);
+        }
+    }
+
+    #[test]
+    fn headers_of_requests_are_noted_where_a_rate_limit_service_may_be_asked() {
+        let [own, fleet, limited] = asked().map(|policy| context(of_route(&policy).unwrap()));
+        assert_eq!(own, ["noted"]);
+        assert_eq!(fleet, ["noted", "notes"]);
+        assert_eq!(limited, ["noted", "notes"]);
+        assert!(of_route(&Policy::default()).is_none());
     }
 }

@@ -85,7 +85,7 @@ impl de::Error for TreeError {
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::custom(format_args!("`{field}` stands here twice"))
+        Self::custom(format_args!("duplicate field `{field}`"))
     }
 }
 

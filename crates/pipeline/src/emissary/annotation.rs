@@ -236,7 +236,7 @@ impl Reader<'_> {
             return self.report(Code::EmissaryAnnotationNamespace, Some(position(node, "metadata.namespace")), why);
         }
         if self.objects.iter().any(|(other, _)| *other == key) {
-            let why = format!("{key} stands in this annotation already");
+            let why = format!("{key} is already defined in this annotation");
             return self.report(Code::EmissaryDuplicate, Some(position(node, "metadata.name")), why);
         }
         self.objects.push((key, AnnotationObject { object, document: index }));

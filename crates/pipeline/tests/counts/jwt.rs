@@ -1,19 +1,24 @@
-//! What a provider of JSON Web Tokens costs among many.
+//! What a provider of JSON Web Tokens costs among many, and which servers are asked for keys.
 
 use super::{Bed, certificate, certificate_in, service};
+use envoy::bootstrap::DnsFamily;
 use envoy_api::{
     Message,
     envoy::{config::core::v3::TypedExtensionConfig, extensions::filters::http::jwt_authn::v3::JwtAuthentication},
 };
 use kinds::kind;
-use model::{ObjectRef, jwt::JwtProviderId};
-use pipeline::settings::Packing;
-use serde_json::json;
+use model::{
+    ObjectRef,
+    jwt::{AddressFamily, JwksTrust, JwksUri, JwtProviderId, RemoteJwks},
+};
+use pipeline::{FetchSpec, Pipeline, Settings, settings::Packing};
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
-use testbed::cases::object;
+use testbed::{cases::object, certs::Ca};
 use xds::Kind;
 
 fn with_tokens(number: usize, audience: &str) -> kinds::Object {
@@ -105,4 +110,105 @@ fn an_edit_of_one_provider_among_a_thousand_on_twenty_chains_is_one_resource_of_
         let held: BTreeSet<String> = slot.providers.into_keys().collect();
         assert!(held.is_subset(&of_chain) && (1..HOSTS / CHAINS).contains(&held.len()), "{held:?}");
     }
+}
+
+/// An HTTPProxy with providers whose keys come from these servers.
+fn with_servers(namespace: &str, name: &str, servers: &[Value]) -> kinds::Object {
+    let providers =
+        servers.iter().enumerate().map(|(at, server)| json!({ "name": format!("p{at}"), "remoteJWKS": server }));
+    let providers: Vec<Value> = providers.collect();
+    object(&json!({
+        "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": { "namespace": namespace, "name": name },
+        "spec": {
+            "virtualhost": {
+                "fqdn": format!("{name}-{namespace}.example.com"), "tls": { "secretName": "cert" }, "jwtProviders": providers,
+            },
+            "routes": [{ "directResponsePolicy": { "statusCode": 200 } }],
+        },
+    }))
+}
+
+fn secret(namespace: &str, name: &str, data: &Value) -> kinds::Object {
+    object(&json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "namespace": namespace, "name": name },
+        "stringData": data,
+    }))
+}
+
+/// Providers that differ in the port, the CA, the subject name, the family of addresses or the namespace are fetched from separately.
+/// Those that differ only in their times share a server: it has the longest timeout, and its keys the shortest cache time.
+#[test]
+fn providers_that_differ_in_any_setting_of_the_server_are_fetched_each() {
+    const URI: &str = "https://keys.example.com/a";
+    const PORT: &str = "https://keys.example.com:8443/a";
+    let [ca, other_ca] = ["ca", "other-ca"].map(Ca::new);
+    let leaf = ca.leaf("*.example.com").make();
+    let mut settings = Settings::default();
+    settings.cluster.dns_family = DnsFamily::V4;
+    let mut pipeline = Pipeline::new(&settings);
+    let trusting = |ca: &str, name: &str| json!({ "uri": URI, "validation": { "caSecret": ca, "subjectName": name } });
+    let pair = json!({ "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() });
+    let servers = [
+        json!({ "uri": URI, "timeout": "500ms", "cacheDuration": "2m" }),
+        json!({ "uri": URI, "timeout": "3s", "cacheDuration": "10m" }),
+        json!({ "uri": PORT }),
+        trusting("ca", "keys.example.com"),
+        trusting("ca", "other.example.com"),
+        trusting("other-ca", "keys.example.com"),
+        json!({ "uri": URI, "dnsLookupFamily": "v6" }),
+        json!({ "uri": URI, "dnsLookupFamily": "all" }),
+    ];
+    for object in [
+        secret("default", "cert", &pair),
+        secret("elsewhere", "cert", &pair),
+        secret("default", "ca", &json!({ "ca.crt": ca.pem() })),
+        secret("default", "other-ca", &json!({ "ca.crt": other_ca.pem() })),
+        with_servers("default", "many", &servers),
+        with_servers("default", "again", &[json!({ "uri": URI, "timeout": "2s", "cacheDuration": "1m" })]),
+        with_servers("elsewhere", "one", &[json!({ "uri": URI })]),
+    ] {
+        pipeline.put(&object.key(), Some(object));
+    }
+    pipeline.settle();
+    let found: Vec<(RemoteJwks, FetchSpec)> =
+        pipeline.jwks_refs().into_iter().map(|(source, spec)| ((*source).clone(), (*spec.unwrap()).clone())).collect();
+
+    let source = |namespace: &str, uri: &str, trust: Option<(&str, &str)>, family: Option<AddressFamily>| RemoteJwks {
+        namespace: namespace.into(),
+        uri: JwksUri::parse(uri).unwrap(),
+        trust: trust
+            .map(|(ca, name)| JwksTrust { ca: ObjectRef::new(kind::SECRET, "default", ca), names: vec![name.into()] }),
+        family,
+    };
+    let usual = FetchSpec {
+        ca: None,
+        family: AddressFamily::V4,
+        timeout: Duration::from_secs(1),
+        cache: Duration::from_secs(5 * 60),
+    };
+    let with_ca =
+        |ca: &Ca| FetchSpec { ca: Some(resolve::ca::bundle("ca", ca.pem().as_bytes()).unwrap()), ..usual.clone() };
+    let with_family = |family| FetchSpec { family, ..usual.clone() };
+    let shared = FetchSpec { timeout: Duration::from_secs(3), cache: Duration::from_secs(60), ..usual.clone() };
+    let expected = [
+        (source("default", URI, None, None), shared),
+        (source("default", PORT, None, None), usual.clone()),
+        (source("default", URI, Some(("ca", "keys.example.com")), None), with_ca(&ca)),
+        (source("default", URI, Some(("ca", "other.example.com")), None), with_ca(&ca)),
+        (source("default", URI, Some(("other-ca", "keys.example.com")), None), with_ca(&other_ca)),
+        (source("default", URI, None, Some(AddressFamily::V6)), with_family(AddressFamily::V6)),
+        (source("default", URI, None, Some(AddressFamily::All)), with_family(AddressFamily::All)),
+        (source("elsewhere", URI, None, None), usual.clone()),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    assert_eq!(found.into_iter().collect::<BTreeMap<_, _>>(), BTreeMap::from(expected));
+
+    // The operator's family holds for those that have none of their own, and the others are as they were.
+    settings.cluster.dns_family = DnsFamily::V6;
+    pipeline.set_settings(&settings);
+    pipeline.settle();
+    let changed = pipeline.jwks_refs();
+    assert_eq!(changed.len(), 6, "{changed:?}");
+    let is_v6 = |spec: Option<Arc<FetchSpec>>| spec.unwrap().family == AddressFamily::V6;
+    assert!(changed.into_iter().all(|(source, spec)| source.family.is_none() && is_v6(spec)));
 }

@@ -109,18 +109,24 @@ async fn listener_and_cluster_updates(bed: &Bed) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The certificates of a Host and of a TLSContext, the CAs of their clients, and what is presented to a service and trusted there.
+/// The certificates of a Host and of a TLSContext, the CAs of their clients, which of these are revoked, and what is presented to a
+/// service and trusted there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_and_cas_of_hosts_and_tls_contexts_are_rotated() {
     let mut bed = bed("contexts").await;
     let (ca, services) = (Ca::new("rotation"), Ca::new("services"));
     let cas = [Ca::new("clients"), Ca::new("clients again")];
-    let trusted = |name: &str, pem: &str| {
+    let visitors = Ca::new("visitors");
+    // One that is never revoked, and two of which one is at a time.
+    let [steady, one, another] = [(); 3].map(|()| visitors.leaf("visitor").make());
+    let revocable = [&one, &another];
+    let opaque = |name: &str, key: &str, pem: &str| {
         object(
             &json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": name, "namespace": "default" },
-            "stringData": { "ca.crt": pem } }),
+            "stringData": { (key): pem } }),
         )
     };
+    let trusted = |name: &str, pem: &str| opaque(name, "ca.crt", pem);
     let leaf_of_service = services.leaf("secure").make();
     let backend = Backend::named("secure").tls_for_clients(&leaf_of_service, &ca).start().await.unwrap();
     let rotated = |round: usize| {
@@ -134,14 +140,21 @@ async fn certificates_and_cas_of_hosts_and_tls_contexts_are_rotated() {
             secret("default", "client", &client),
             trusted("ca", cas[round % 2].pem()),
             trusted("services", if round.is_multiple_of(2) { services.pem() } else { &both }),
+            opaque("crl", "crl.pem", visitors.crl([revocable[round % 2]]).pem()),
         ];
         (objects, [web, context, client])
     };
     let context = |name: &str, spec: &Value| of("TLSContext", name, spec);
     let mapping_over_tls = json!({ "hostname": "web.example.com", "prefix": "/secure/", "service": "secure:80", "tls": "upstream",
         "cluster_max_connection_lifetime_ms": 50 });
+    let of_visitors = json!({ "hostname": "visitors.example.com", "tlsSecret": { "name": "visitors-cert" },
+        "tls": { "ca_secret": "visitors", "crl_secret": "crl", "cert_required": true } });
     bed.apply(rotated(0).0).await;
     bed.apply([
+        trusted("visitors", visitors.pem()),
+        secret("default", "visitors-cert", &ca.leaf("visitors.example.com").make()),
+        of("Host", "visitors", &of_visitors),
+        of("Mapping", "visitors", &json!({ "hostname": "visitors.example.com", "prefix": "/", "service": "web" })),
         listener("https", 8443, "HTTPS"),
         of(
             "Host",
@@ -158,8 +171,14 @@ async fn certificates_and_cas_of_hosts_and_tls_contexts_are_rotated() {
     ])
     .await;
     let client = bed.https.clone().trust(&ca);
-    let paths = [("web.example.com", "/"), ("context.example.com", "/"), ("web.example.com", "/secure/")];
-    let loads = paths.map(|(host, path)| bed.load(&client, host, path, 3).start());
+    let visitor = |leaf: &Leaf| client.clone().identity(leaf);
+    let paths = [
+        (client.clone(), "web.example.com", "/"),
+        (client.clone(), "context.example.com", "/"),
+        (client.clone(), "web.example.com", "/secure/"),
+        (visitor(&steady), "visitors.example.com", "/"),
+    ];
+    let loads = paths.map(|(client, host, path)| bed.load(&client, host, path, 4).start());
     for load in &loads {
         load.answered(20).await;
     }
@@ -172,6 +191,10 @@ async fn certificates_and_cas_of_hosts_and_tls_contexts_are_rotated() {
             let answer = client.clone().host(host).get("/").await.unwrap();
             assert_eq!(answer.certificate().unwrap().sha256, digest(leaf), "{host} shows the new certificate");
         }
+        let visit = async |leaf: &Leaf| visitor(leaf).host("visitors.example.com").get("/").await;
+        let answer = visit(revocable[(round + 1) % 2]).await.unwrap();
+        assert_eq!(answer.status, 200, "it is not revoked any more");
+        visit(revocable[round % 2]).await.expect_err("it is revoked");
         // Connections to services that stand go on with the old certificate, each for 50 ms.
         let is_presented = async || {
             let answer = client.clone().host("web.example.com").get("/secure/").await.unwrap();

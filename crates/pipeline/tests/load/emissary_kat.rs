@@ -36,14 +36,22 @@ async fn the_client_of_emissary_is_served_over_every_protocol_that_it_speaks() {
     let ca = Ca::new("kat");
     let mut objects = bed.service("team-a", "web").await;
     let policy = json!({ "insecure": { "action": "Route" } });
+    // Envoy's own cipher suites are all for TLS 1.2 or later.
+    let of_old_clients =
+        json!({ "min_tls_version": "v1.0", "cipher_suites": ["ECDHE-ECDSA-AES128-SHA", "ECDHE-RSA-AES128-SHA"] });
     objects.extend([
         service("team-a", "echo"),
         slice_of("team-a", "echo", &[address], echo.address().port()),
-        secret("team-a", "cert", &ca.leaf("a.example.com").make()),
+        secret("team-a", "cert", &ca.leaf("a.example.com").dns("old.example.com").make()),
         listener("http", 9080, "HTTP"),
         listener("https", 9443, "HTTPS"),
         of("Module", "ambassador", &json!({ "config": { "enable_grpc_http11_bridge": true } })),
         of("Host", "any", &json!({ "hostname": "*", "tlsSecret": { "name": "cert" }, "requestPolicy": policy })),
+        of(
+            "Host",
+            "old",
+            &json!({ "hostname": "old.example.com", "tlsSecret": { "name": "cert" }, "tls": of_old_clients }),
+        ),
         mapping("web", &json!({ "prefix": "/web/", "rewrite": "/seen/" })),
         mapping("socket", &json!({ "prefix": "/socket/", "allow_upgrade": ["websocket"] })),
         mapping("moved", &json!({ "prefix": "/moved/", "service": "other.example.com", "host_redirect": true })),
@@ -53,10 +61,11 @@ async fn the_client_of_emissary_is_served_over_every_protocol_that_it_speaks() {
     let at = bed.http.addr().ip();
     let (http, https) = (format!("http://{at}:9080"), format!("https://{at}:9443"));
     let method = format!("{http}/echo.EchoService/Echo");
-    let over_tls = |version: &str| {
-        json!({ "url": format!("{https}/web/tls"), "headers": { "Host": "a.example.com" }, "sni": true, "ca_cert": ca.pem(),
+    let over_tls_to = |host: &str, version: &str| {
+        json!({ "url": format!("{https}/web/tls"), "headers": { "Host": host }, "sni": true, "ca_cert": ca.pem(),
             "minTLSv": version, "maxTLSv": version })
     };
+    let over_tls = |version: &str| over_tls_to("a.example.com", version);
     let web_text = json!({ "content-type": "application/grpc-web-text", "accept": "application/grpc-web-text" });
     let results = kat_client::ask([
         json!({ "url": format!("{http}/web/plain?a=b"), "headers": { "Host": "a.example.com" } }),
@@ -64,6 +73,8 @@ async fn the_client_of_emissary_is_served_over_every_protocol_that_it_speaks() {
         over_tls("v1.2"),
         over_tls("v1.3"),
         over_tls("v1.1"),
+        over_tls_to("old.example.com", "v1.0"),
+        over_tls_to("old.example.com", "v1.1"),
         json!({ "url": method, "grpc_type": "real", "headers": { "kat-req-echo-requested-status": "0" } }),
         json!({ "url": method, "grpc_type": "real", "headers": { "kat-req-echo-requested-status": "7" } }),
         json!({ "url": method, "grpc_type": "bridge", "headers": { "content-type": "application/grpc" } }),
@@ -72,14 +83,14 @@ async fn the_client_of_emissary_is_served_over_every_protocol_that_it_speaks() {
     ])
     .await
     .unwrap();
-    let [plain, moved, tls12, tls13, tls11, called, denied, bridged, web, socket] =
-        <[Value; 10]>::try_from(results).unwrap();
+    let [plain, moved, tls12, tls13, tls11, old10, old11, called, denied, bridged, web, socket] =
+        <[Value; 12]>::try_from(results).unwrap();
 
     assert_eq!((&plain["status"], &plain["json"]["path"]), (&json!(200), &json!("/seen/plain")), "{plain}");
     assert_eq!((&plain["json"]["query"], &plain["json"]["host"]), (&json!("a=b"), &json!("a.example.com")), "{plain}");
     let location = &moved["headers"]["Location"][0];
     assert_eq!((&moved["status"], location), (&json!(301), &json!("http://other.example.com/moved/")), "{moved}");
-    for (answer, version) in [(tls12, 0x0303), (tls13, 0x0304)] {
+    for (answer, version) in [(tls12, 0x0303), (tls13, 0x0304), (old10, 0x0301), (old11, 0x0302)] {
         assert_eq!((&answer["status"], &answer["tls_version"]), (&json!(200), &json!(version)), "{answer}");
     }
     assert!(tls11["error"].as_str().is_some_and(|error| error.contains("protocol version")), "{tls11}");

@@ -39,6 +39,8 @@ const TCP_MAPPINGS: usize = 24;
 const TLS_CONTEXTS: usize = 12;
 /// How many resolvers of each kind, and DevPortals.
 const FEW: usize = 3;
+/// How many Mappings stand in the annotation of a Service.
+const ANNOTATED: usize = 12;
 /// How many batches are loaded one after the other.
 const BATCHES: u64 = 4;
 
@@ -51,8 +53,21 @@ fn named(dice: &mut Dice, kind: &str, number: usize, spec: &Value) -> Object {
     let created = format!("2026-01-{:02}T00:00:00Z", 2 + dice.roll(27));
     let name = if kind == "Module" { "ambassador".to_owned() } else { format!("{}{number}", kind.to_lowercase()) };
     let labels = json!({ "app": dice.of(&["a", "b"]) });
-    object(&json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": kind, "spec": spec,
+    let version = if kind != "Listener" && dice.once_in(4) { "v2" } else { "v3alpha1" };
+    object(&json!({ "apiVersion": format!("getambassador.io/{version}"), "kind": kind, "spec": spec,
         "metadata": { "name": name, "namespace": "poison", "creationTimestamp": created, "labels": labels } }))
+}
+
+/// A Service in whose annotation Mappings stand.
+fn annotated(dice: &mut Dice) -> Object {
+    let mut documents = String::new();
+    for number in 0..ANNOTATED {
+        let mapping = json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": "Mapping",
+            "metadata": { "name": format!("annotated{number}") }, "spec": mapping::mapping(dice, number) });
+        documents += &format!("---\n{mapping}\n");
+    }
+    object(&json!({ "apiVersion": "v1", "kind": "Service", "spec": { "ports": [{ "port": 80 }] },
+        "metadata": { "name": "annotated", "namespace": "poison", "annotations": { "getambassador.io/config": documents } } }))
 }
 
 /// What makes the specification of an object.
@@ -87,6 +102,7 @@ fn batch(dice: &mut Dice, number: u64) -> Vec<Object> {
         }
     }
     all.push(referred::context(dice));
+    all.push(annotated(dice));
     all.extend((0..FEW).flat_map(|number| referred::resolvers(dice, number)));
     all
 }

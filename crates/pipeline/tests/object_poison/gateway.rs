@@ -1,4 +1,4 @@
-//! Gateway API: Gateways, ListenerSets, routes of every kind, grants and policies with arbitrary values in every field.
+//! Gateway API: classes, Gateways, ListenerSets, routes of every kind, grants and policies with arbitrary values in every field.
 //!
 //! All Gateways share one fleet, so that whatever one of them asks for stands beside the listeners of all others. The oldest is
 //! good: it must be served whatever the others write.
@@ -22,6 +22,8 @@ use testbed::{
     certs::{Ca, KeyType, Mutations},
 };
 
+/// How many GatewayClasses a batch has.
+const CLASSES: usize = 8;
 /// How many Gateways a batch has.
 const GATEWAYS: usize = 40;
 /// How many ListenerSets.
@@ -66,6 +68,12 @@ fn batch(dice: &mut Dice) -> Vec<Object> {
     add(dice, "UDPRoute", STREAMS, routes::stream);
     add(dice, "BackendTLSPolicy", 2 * SERVICES, policies::backend_tls);
     add(dice, "ReferenceGrant", GRANTS, policies::grant);
+    for number in 0..CLASSES {
+        let (meta, spec) = (json!({ "name": format!("class{number}") }), listeners::class(dice));
+        let class =
+            json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "GatewayClass", "metadata": meta, "spec": spec });
+        all.push(object(&class));
+    }
     all
 }
 

@@ -4,13 +4,15 @@
 //! Hundreds of roots at a time are loaded into a real Envoy.
 
 use crate::dice::{Dice, seed};
-use kinds::Object;
+use kinds::{Object, http_proxy::security::AuthorizationServer, kind};
 use model::{
+    ObjectRef,
     jwt::{Jwks, JwksState},
     listener::RateLimitService,
 };
 use pipeline::{
     Pipeline, Settings,
+    authorization::{GlobalAuthorization, of_operator},
     extensions::ExtensionName,
     settings::{Bind, GlobalRateLimits, Packing},
 };
@@ -192,6 +194,7 @@ fn route(dice: &mut Dice) -> Value {
         6,
         &[
             ("enableWebsockets", |_| true.into()),
+            ("permitInsecure", |_| true.into()),
             ("ipAllowPolicy", clients),
             ("ipDenyPolicy", clients),
             ("timeoutPolicy", |dice| json!({ "response": dice.duration(), "idle": dice.duration(), "idleConnection": dice.duration() })),
@@ -265,14 +268,21 @@ fn authorization(dice: &mut Dice) -> Value {
             ("authPolicy", auth_policy),
             ("responseTimeout", Dice::duration),
             ("failOpen", |_| true.into()),
-            (
-                "withRequestBody",
-                |dice| json!({ "maxRequestBytes": dice.number(&[1, 1024]), "allowPartialMessage": true }),
-            ),
+            ("withRequestBody", |dice| {
+                json!({ "maxRequestBytes": dice.number(&[1, 1024]), "allowPartialMessage": true, "packAsBytes": dice.roll(2) == 0 })
+            }),
         ],
     );
     let extension = format!("e{}", dice.roll(EXTENSIONS));
-    server["extensionRef"] = json!({ "name": dice.text(&[&extension, "nobody"]) });
+    let mut reference = dice.map(
+        4,
+        &[
+            ("apiVersion", |dice| dice.text(&["projectcontour.io/v1alpha1", "projectsesame.io/v1alpha1"])),
+            ("namespace", |dice| dice.text(&["good", "elsewhere"])),
+        ],
+    );
+    reference["name"] = dice.text(&[&extension, "nobody"]);
+    server["extensionRef"] = reference;
     if dice.roll(2) == 0 {
         let headers =
             |dice: &mut Dice| json!({ dice.of(&["exact", "prefix", "suffix", "contains"]): dice.text(&["x-a"]) });
@@ -291,11 +301,15 @@ fn extension(dice: &mut Dice, number: usize) -> Value {
         2,
         &[
             ("protocol", |dice| dice.text(&["h2", "h2c", "http/1.1"])),
+            ("protocolVersion", |dice| dice.text(&["v3"])),
             ("validation", |dice| json!({ "caSecret": "ca", "subjectName": dice.text(&["backend"]) })),
             ("loadBalancerPolicy", balance),
-            ("timeoutPolicy", |dice| json!({ "response": dice.duration(), "idleConnection": dice.duration() })),
+            ("timeoutPolicy", |dice| {
+                json!({ "response": dice.duration(), "idle": dice.duration(), "idleConnection": dice.duration() })
+            }),
             ("circuitBreakerPolicy", |dice| {
-                json!({ "maxConnections": dice.number(&[1]), "maxRetries": dice.number(&[1]), "perHostMaxConnections": dice.number(&[1]) })
+                json!({ "maxConnections": dice.number(&[1]), "maxPendingRequests": dice.number(&[1]),
+                    "maxRequests": dice.number(&[1]), "maxRetries": dice.number(&[1]), "perHostMaxConnections": dice.number(&[1]) })
             }),
         ],
     );
@@ -303,7 +317,8 @@ fn extension(dice: &mut Dice, number: usize) -> Value {
         3,
         |dice| json!({ "name": dice.text(&["good"]), "port": dice.number(&[80]), "weight": dice.number(&[0, 1, 7]) }),
     );
-    json!({ "apiVersion": "projectcontour.io/v1alpha1", "kind": "ExtensionService", "spec": spec,
+    let group = dice.of(&["projectcontour.io", "projectcontour.io", "projectsesame.io"]);
+    json!({ "apiVersion": format!("{group}/v1alpha1"), "kind": "ExtensionService", "spec": spec,
         "metadata": { "name": format!("e{number}"), "namespace": "good" } })
 }
 
@@ -330,6 +345,9 @@ fn root(dice: &mut Dice, number: usize) -> Value {
     if has_tokens || dice.roll(4) == 0 {
         let pass = !has_tokens && dice.roll(2) == 0;
         host["tls"] = if pass { json!({ "passthrough": true }) } else { json!({ "secretName": dice.text(&["cert"]) }) };
+        if dice.roll(6) == 0 {
+            host["tls"]["enableFallbackCertificate"] = true.into();
+        }
         if dice.roll(2) == 0 {
             host["tls"]["clientValidation"] = client_validation(dice);
         }
@@ -365,12 +383,19 @@ async fn load(name: &str, packing: Packing) {
     let service = (limits.namespace.clone(), limits.name.clone());
     settings.rate_limit_service = Some((limits, RateLimitService::default()));
     settings.http_proxy.global_rate_limits = Some(GlobalRateLimits { service, default: None, add_namespace: true });
+    settings.http_proxy.fallback_certificate = Some(ObjectRef::new(kind::SECRET, "good", "cert"));
+    let global = GlobalAuthorization {
+        extension: ExtensionName { namespace: "good".into(), name: "e1".into() },
+        settings: of_operator(&AuthorizationServer::default()).unwrap(),
+    };
     let mut proxy = Proxy::start(name).await.unwrap();
     let mut backends = Backends::new();
     let kept = good(&mut backends).await;
     let client = Client::new(SocketAddr::new(address.into(), 8080)).host("good.example.org");
     for batch in 0..BATCHES {
         let mut dice = Dice::new(seed(), batch);
+        // In every other batch all routes ask the operator's authorization server, unless they say otherwise.
+        settings.authorization = (batch % 2 == 1).then(|| global.clone());
         let mut pipeline = Pipeline::new(&settings);
         for number in 0..EXTENSIONS {
             let object = object(&extension(&mut dice, number));
@@ -428,7 +453,8 @@ async fn good(backends: &mut Backends) -> Vec<Object> {
             "good": key_set([&TokenSigner::new("a")]), "rubbish": "rubbish", "none": "{\"keys\":[]}",
             "both": "{\"keys\":[1,{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQAB\"},{\"kty\":\"oct\",\"k\":\"AQAB\"}]}" } }),
         json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy", "metadata": meta("good"),
-            "spec": { "virtualhost": { "fqdn": "good.example.org" }, "routes": [{ "services": [{ "name": "good", "port": 80 }] }] } }),
+            "spec": { "virtualhost": { "fqdn": "good.example.org" }, "routes": [{ "authPolicy": { "disabled": true },
+                "services": [{ "name": "good", "port": 80 }] }] } }),
     ];
     objects.iter().map(object).collect()
 }

@@ -92,6 +92,43 @@ async fn an_absent_mirror_gets_no_copies_in_scopes() {
     an_absent_mirror_gets_no_copies(Packing::Scoped).await;
 }
 
+/// Of two services that share requests one is absent: its share is answered with 503, and the other keeps its own.
+async fn an_absent_share_is_a_503(packing: Packing) {
+    let _turn = TURN.lock().await;
+    let backend = Backend::start("web").await.unwrap();
+    let mut world = World::start(packing, [service("web", backend.ip()), service("lost", backend.ip())]).await;
+    let shared = |name: &str, fqdn: &str| {
+        let services = json!([{ "name": "web", "port": 80, "weight": 1 }, { "name": "lost", "port": 80, "weight": 1 }]);
+        let spec = json!({ "virtualhost": { "fqdn": fqdn }, "routes": [{ "services": services }] });
+        of(kind::CONTOUR_HTTP_PROXY, name, &spec)
+    };
+    world.put([shared("exact", "a.example.com"), shared("wild", "*.example.org")]);
+    let changes = without_lost(&mut world);
+    world.proxy.publish(changes).await.unwrap();
+    for host in ["a.example.com", "A.example.com", "x.example.org"] {
+        let client = Client::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))).host(host);
+        let mut counts = [0, 0];
+        for _ in 0..100 {
+            match client.get("/").await.unwrap().status.as_u16() {
+                200 => counts[0] += 1,
+                503 => counts[1] += 1,
+                other => panic!("{packing:?} {host}: {other}"),
+            }
+        }
+        assert!(counts.iter().all(|count| *count > 0), "{packing:?} {host}: {counts:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_absent_share_is_a_503_in_tables() {
+    an_absent_share_is_a_503(Packing::Plain).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_absent_share_is_a_503_in_scopes() {
+    an_absent_share_is_a_503(Packing::Scoped).await;
+}
+
 /// Equal hosts have one list of routes, in scopes one that all of them name: an absent cluster closes its own routes on each of them.
 async fn an_absent_cluster_is_a_503_on_each_of_equal_hosts(packing: Packing) {
     const PORT: u16 = 9545;

@@ -76,10 +76,10 @@ fn objects(
 
 /// A response as a client takes it.
 #[derive(Debug)]
-struct Response {
-    status: u16,
+pub(super) struct Response {
+    pub status: u16,
     head: String,
-    body: String,
+    pub body: String,
 }
 
 impl Response {
@@ -87,7 +87,7 @@ impl Response {
         self.head.lines().skip(1).filter_map(|line| line.split_once(": "))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
@@ -97,7 +97,7 @@ impl Response {
     }
 
     /// What the backend saw.
-    fn seen(&self) -> Value {
+    pub(super) fn seen(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
@@ -108,7 +108,7 @@ fn seen_names(response: &Response) -> Vec<Value> {
 }
 
 /// The header of a request that the backend saw.
-fn seen_header<'a>(seen: &'a Value, name: &str) -> Option<&'a str> {
+pub(super) fn seen_header<'a>(seen: &'a Value, name: &str) -> Option<&'a str> {
     let all = seen["headers"].as_array().unwrap().iter();
     all.into_iter().find(|header| header[0] == name).and_then(|header| header[1].as_str())
 }
@@ -155,7 +155,7 @@ fn responses(mut text: &str, methods: &[&str]) -> Vec<Response> {
 }
 
 /// The response to a request with this wish; the one that follows it is as it should be.
-async fn first(host: &str, method: &str, path: &str, wish: &str, more: &str) -> Response {
+pub(super) async fn first(host: &str, method: &str, path: &str, wish: &str, more: &str) -> Response {
     let one = |wish: &str, more: &str| {
         let head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nx-auth: {wish}\r\n{more}");
         if method == "POST" { format!("{head}content-length: 5\r\n\r\n12345") } else { head + "\r\n" }
@@ -176,8 +176,13 @@ async fn first(host: &str, method: &str, path: &str, wish: &str, more: &str) -> 
 
 /// The response to the same request over HTTP/2.
 async fn over_http2(host: &str, method: &str, wish: &str) -> Response {
-    let client = Client::new((Ipv4Addr::LOCALHOST, 8080).into()).host(host).http2().header("x-auth", wish);
-    let answer = if method == "POST" { client.post("/", "12345") } else { client.get("/") };
+    at_over_http2(host, method, "/", ("x-auth", wish)).await
+}
+
+/// The response to a request for a path over HTTP/2, with one more header.
+async fn at_over_http2(host: &str, method: &str, path: &str, (name, wish): (&str, &str)) -> Response {
+    let client = Client::new((Ipv4Addr::LOCALHOST, 8080).into()).host(host).http2().header(name, wish);
+    let answer = if method == "POST" { client.post(path, "12345") } else { client.get(path) };
     let answer = answer.await.unwrap_or_else(|error| panic!("{method} {host} {wish}: {error}"));
     let headers = answer.headers.iter().map(|(name, value)| format!("\n{name}: {}", value.to_str().unwrap()));
     Response { status: answer.status.as_u16(), head: headers.collect(), body: answer.text() }
@@ -439,15 +444,23 @@ async fn denied_over_http(host: &str, auth: &KeyServer) {
 async fn the_route_stays_the_one_whose_protection_was_passed(packing: Packing) {
     let _turn = TURN.lock().await;
     let _world = world(packing).await;
-    let inside = async |path: &str, more: &str| {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: guarded.example.com\r\nconnection: close\r\n{more}\r\n");
-        responses(&raw(&request).await, &["GET"])[0].status
-    };
-    assert_eq!((inside("/listed", "").await, inside("/", "x-inside: yes\r\n").await), (403, 403));
+    for host in HOSTS {
+        routes_stay(host).await;
+    }
+}
+
+async fn routes_stay(host: &str) {
+    for (path, name, value) in [("/listed", "x-other", "yes"), ("/", "x-inside", "yes")] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{name}: {value}\r\n\r\n");
+        let over_http1 = responses(&raw(&request).await, &["GET"])[0].status;
+        let over_http2 = at_over_http2(host, "GET", path, (name, value)).await.status;
+        assert_eq!((over_http1, over_http2), (403, 403), "{host}{path}");
+    }
     for wish in ["set x-inside=yes", "set :path=/listed", "set :path=/listed?x"] {
-        let response = first("guarded.example.com", "GET", "/", wish, "").await;
-        let seen = response.seen();
-        assert_eq!((&seen["name"], &seen["path"]), (&json!("web"), &json!("/")), "{wish}");
+        for response in [first(host, "GET", "/", wish, "").await, over_http2(host, "GET", wish).await] {
+            let seen = response.seen();
+            assert_eq!((&seen["name"], &seen["path"]), (&json!("web"), &json!("/")), "{host} {wish}");
+        }
     }
 }
 

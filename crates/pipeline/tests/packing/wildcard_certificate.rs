@@ -262,3 +262,8 @@ async fn a_wildcards_certificate_on_demand_serves_others_only_by_right_in_tables
 async fn a_wildcards_certificate_on_demand_serves_others_only_by_right_in_scopes() {
     only_by_right(Packing::Scoped, Certificates::OnDemand, First::Guests).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wildcards_certificate_serves_others_only_by_right_as_installed() {
+    only_by_right(Packing::Scoped, Certificates::Auto, First::Owners).await;
+}

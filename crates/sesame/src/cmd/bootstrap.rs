@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use certgen::rotation::Certificate;
 use clap::ValueEnum;
 use envoy::bootstrap::{Bootstrap, CertificateFiles, DnsFamily, Node, Overload, Stats, Tls, Token, XdsServer};
 use envoy_api::json;
@@ -121,7 +122,10 @@ pub fn run(args: Args) -> Result<()> {
 
 fn chosen(args: Args) -> Result<Bootstrap> {
     let tls = match (args.envoy_ca, args.envoy_token_file, &args.resources_dir) {
-        (Some(ca), Some(file), Some(dir)) => Some(Tls::Token(Token { ca, file, resources_dir: dir.clone() })),
+        (Some(ca), Some(file), Some(dir)) => {
+            let ca_expirations = Certificate::all(&ca).unwrap_or_default().iter().map(|ca| ca.expires).collect();
+            Some(Tls::Token(Token { ca, ca_expirations, file, resources_dir: dir.clone() }))
+        }
         _ => tls(args.envoy_cafile, args.envoy_cert_file, args.envoy_key_file, args.resources_dir)?,
     };
     if tls.is_none() && !is_loopback(&args.xds_address) {

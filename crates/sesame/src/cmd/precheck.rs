@@ -7,6 +7,7 @@ mod permissions;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
 use serde::Serialize;
 
@@ -78,18 +79,20 @@ async fn print(args: &Args) -> Result<Outcome> {
 
 async fn version(client: &Client) -> Result<Check> {
     let version = client.apiserver_version().await;
-    let version = version.map_err(|error| refusal(error, "the version of the API server"))?;
+    Ok(version_check(version.map_err(|error| refusal(error, "the version of the API server"))?))
+}
+
+fn version_check(version: Info) -> Check {
     // Some clouds write `33+`.
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u32>().ok();
     let minor = digits(&version.minor).filter(|_| version.major == "1");
-    Ok(match minor {
-        Some(minor) if minor >= OLDEST_MINOR => Check::new("kubernetes", CheckResult::Ok, version.git_version),
-        _ => {
-            let found = version.git_version;
-            let message = format!("{found} is older than 1.{OLDEST_MINOR}, which the manifests are made for");
-            Check::new("kubernetes", CheckResult::Warning, message)
-        }
-    })
+    let found = version.git_version;
+    let warning = |message: String| Check::new("kubernetes", CheckResult::Warning, message);
+    match minor {
+        Some(minor) if minor >= OLDEST_MINOR => Check::new("kubernetes", CheckResult::Ok, found),
+        Some(_) => warning(format!("{found} is older than 1.{OLDEST_MINOR}, which the manifests are made for")),
+        None => warning(format!("{found} cannot be compared with 1.{OLDEST_MINOR}, which the manifests are made for")),
+    }
 }
 
 /// What cannot be read is no finding about the cluster.
@@ -105,4 +108,31 @@ fn text(checks: &[Check]) -> String {
         table.row([check.check.to_owned(), result, check.message.clone()]);
     }
     table.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(major: &str, minor: &str) -> (CheckResult, String) {
+        let git_version = format!("v{major}.{minor}.2");
+        let info = Info { major: major.to_owned(), minor: minor.to_owned(), git_version, ..Info::default() };
+        let check = version_check(info);
+        (check.result, check.message)
+    }
+
+    #[test]
+    fn an_old_kubernetes_and_one_that_does_not_say_its_version_are_warned_of() {
+        for (major, minor) in [("1", "31"), ("1", "31+"), ("1", "37")] {
+            assert_eq!(check(major, minor), (CheckResult::Ok, format!("v{major}.{minor}.2")));
+        }
+        for (minor, is) in [("30", "is older than"), ("30+", "is older than"), ("", "cannot be compared with")] {
+            let expected = format!("v1.{minor}.2 {is} 1.31, which the manifests are made for");
+            assert_eq!(check("1", minor), (CheckResult::Warning, expected));
+        }
+        for (major, minor) in [("1", "new"), ("0", "31"), ("2", "0"), ("", "")] {
+            let expected = format!("v{major}.{minor}.2 cannot be compared with 1.31, which the manifests are made for");
+            assert_eq!(check(major, minor), (CheckResult::Warning, expected));
+        }
+    }
 }

@@ -162,7 +162,8 @@ pub struct Args {
     /// file, else projectsesame.io/gateway-controller]
     #[arg(long, value_name = "NAME")]
     pub gateway_controller_name: Option<String>,
-    /// Instance ID: only Emissary objects with this ambassador_id are read
+    /// Instance ID of Emissary objects to read; those without ambassador_id belong to `default`. With --emissary-ingress-class also of
+    /// Ingresses and IngressClasses
     #[arg(long, env = "AMBASSADOR_ID", value_name = "ID", default_value = flags::AMBASSADOR_ID)]
     pub ambassador_id: String,
     /// Watch the namespace of Sesame only, as Emissary does; --watch-namespaces overrides it

@@ -95,7 +95,7 @@ fn label(kind: &str) -> Result<&'static str> {
 
 fn text(page: &Page) -> String {
     if page.verdicts.is_empty() {
-        return "nothing is said about these objects\n".to_owned();
+        return "no verdicts for these objects\n".to_owned();
     }
     let mut table = Table::new(["SEVERITY", "CODE", "OBJECT", "FIELD", "MESSAGE"]);
     for row in &page.verdicts {

@@ -18,7 +18,8 @@ pub struct ObjectFlags {
     /// How to handle objects with protecting annotations of other ingress controllers, such as access lists
     #[arg(long, value_name = "WHAT", value_enum, default_value = "warn")]
     foreign_protection: ForeignProtection,
-    /// Instance ID: only Emissary objects with this ambassador_id are read
+    /// Instance ID of Emissary objects to read; those without ambassador_id belong to `default`. With --emissary-ingress-class also of
+    /// Ingresses and IngressClasses
     #[arg(long, env = "AMBASSADOR_ID", value_name = "ID", default_value = super::AMBASSADOR_ID)]
     ambassador_id: String,
     #[command(flatten)]

@@ -166,15 +166,17 @@ impl Issuer {
     /// there is more than one CA.
     async fn report(&self, files: &files::Files) {
         let Some((bundle, leaf)) = files.certificates() else { return };
+        let cas: Vec<i64> = bundle.iter().map(|ca| ca.expires).collect();
         let mut holders = vec![CertificateHolders {
             names: vec![self.replica.clone()],
             count: 1,
             is_proxy: false,
-            cas: bundle.iter().map(|ca| ca.expires).collect(),
+            cas: cas.clone(),
+            is_complete: true,
             leaf: Some(leaf.expires),
         }];
         if bundle.len() > 1 {
-            holders.extend(proxies::ask(&self.server, self.stats_port).await);
+            holders.extend(proxies::ask(&self.server, self.stats_port, &cas).await);
         }
         self.replicas.report_certificates(holders);
     }
@@ -295,8 +297,8 @@ impl LastLogged {
 }
 
 fn holders(reported: CertificateHolders) -> rotation::CertificateHolders {
-    let CertificateHolders { names, count, is_proxy, cas, leaf } = reported;
-    rotation::CertificateHolders { names, count, is_proxy, cas, leaf }
+    let CertificateHolders { names, count, is_proxy, cas, is_complete, leaf } = reported;
+    rotation::CertificateHolders { names, count, is_proxy, cas, is_complete, leaf }
 }
 
 async fn timeout<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {

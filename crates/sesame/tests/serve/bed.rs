@@ -242,6 +242,11 @@ impl Replica {
         rows.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
     }
 
+    /// Its resident memory, in bytes.
+    pub async fn memory(&self) -> f64 {
+        self.metric("process_resident_memory_bytes", "").await
+    }
+
     /// Waits until a metric is as wished.
     pub async fn expect_metric(&self, name: &str, label: &str, wish: impl Fn(f64) -> bool) {
         let look = async || match self.metric(name, label).await {

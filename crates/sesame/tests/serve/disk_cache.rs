@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 use testbed::{Backend, Net, StateDir};
 
 use crate::bed::{Bed, Replica, TIMEOUT, app};
+use crate::outage::MOST_MEMORY;
 
 const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0\n";
 const NEXT: &str = "f0e1d2c3b4a5968778695a4b3c2d1e0ff0e1d2c3b4a5968778695a4b3c2d1e0f\n";
+
+/// How many hosts are added while the cache cannot be written.
+const ADDED: usize = 20;
 
 /// A replica with its folder and its key.
 struct Cached {
@@ -141,4 +145,12 @@ async fn without_room_on_the_disk_the_cache_is_off_and_told() {
     let envoy = bed.envoy(replica.xds()).await;
     envoy.ready().await.unwrap();
     bed.answers("web.example.com", 200).await;
+    // What cannot be written is not kept for later either.
+    let used = replica.memory().await;
+    for number in 0..ADDED {
+        bed.api.apply(&app(&namespace, &format!("h{number}"), &backend)).await.unwrap();
+    }
+    bed.answers(&format!("h{}.example.com", ADDED - 1), 200).await;
+    let grown = replica.memory().await - used;
+    assert!(grown < MOST_MEMORY, "{grown} bytes more");
 }

@@ -300,6 +300,12 @@ async fn metrics_are_served_over_tls_to_those_with_certificates_and_files_are_re
     replace(&key, leaf_of_other.key_pem());
     replace(&certificate, leaf_of_other.chain_pem());
     expect("metrics under another certificate", &good, &|at| client(at, &other).identity(&leaf)).await;
+    // So is the CA of clients.
+    let other_clients = Ca::new("other-clients");
+    let leaf_of_other_clients = other_clients.leaf("scraper").client_only().make();
+    replace(&ca, other_clients.pem());
+    expect("no metrics with a certificate of the CA before", &refused, &|at| client(at, &other).identity(&leaf)).await;
+    expect("metrics with one of the other CA", &good, &|at| client(at, &other).identity(&leaf_of_other_clients)).await;
     // Readiness is where it was, and metrics are not there any more.
     let probe = Client::new((bed.http().ip(), 8002).into());
     assert_eq!(probe.get("/ready").await.unwrap().status, 200);

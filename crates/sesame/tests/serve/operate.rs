@@ -116,7 +116,7 @@ async fn commands_add_up_what_replicas_say_and_print_no_secret() {
     assert!(verdict["field"].as_str().unwrap().starts_with("spec.rules[0]"), "{verdict}");
     let object = format!("{namespace}/web");
     let fine = sesame(&["verdicts", "ingress", &object, "--address", &one]).await.expect(0).out;
-    assert_eq!(fine, "nothing is said about these objects\n");
+    assert_eq!(fine, "no verdicts for these objects\n");
     let table = sesame(&["verdicts", "ingresses", "--address", &one]).await.expect(1).out;
     assert!(table.contains(&format!("Ingress {namespace}/broken")) && table.contains("SES3001"), "{table}");
     let unknown = sesame(&["verdicts", "Ingres", "--address", &one]).await.expect(2).err;
@@ -186,7 +186,7 @@ async fn commands_add_up_what_replicas_say_and_print_no_secret() {
     second.process.kill().await.unwrap();
     let half = sesame(&with(&["status", "-o", "json"])).await.expect(1).json();
     assert_eq!(half["replicas"][1]["state"], "unknown", "{half}");
-    assert!(half["findings"].to_string().contains("cannot be asked"), "{half}");
+    assert!(half["findings"].to_string().contains("cannot be queried"), "{half}");
     first.process.kill().await.unwrap();
     for command in ["status", "verdicts", "dump", "certs", "log", "bug-report"] {
         let nobody = sesame(&[command, "--address", &one, "--address", &other]).await.expect(2).err;
@@ -284,6 +284,11 @@ async fn the_program_is_a_plugin_of_kubectl_by_its_name_and_completes() {
     let help = String::from_utf8(help.stdout).unwrap();
     assert!(help.contains("Usage: kubectl sesame [OPTIONS] <COMMAND>"), "{help}");
     assert!(help.contains("  status ") && !help.contains("  serve "), "{help}");
+    let mut kubectl = tokio::process::Command::new(parts::program("kubectl").unwrap());
+    kubectl.args(["sesame", "version"]).env("PATH", state.path()).env("HOME", "/nonexistent");
+    let version = kubectl.output().await.unwrap();
+    assert!(version.status.success(), "{}", String::from_utf8_lossy(&version.stderr));
+    assert_eq!(String::from_utf8(version.stdout).unwrap(), sesame(&["version"]).await.expect(0).out);
     let own = sesame(&["--help"]).await.expect(0).out;
     assert!(own.contains("  status ") && own.contains("  serve "), "{own}");
     for (shell, word) in [("bash", "complete -F _sesame"), ("zsh", "#compdef sesame"), ("fish", "complete -c sesame")] {

@@ -9,7 +9,7 @@ use testbed::certs::Ca;
 use testbed::{Backend, Client, Process, StateDir};
 
 use crate::bed::{Bed, TIMEOUT, app};
-use crate::outage::{certificate_is_served, with_certificate};
+use crate::outage::{MOST_MEMORY, certificate_is_served, with_certificate};
 
 /// How many clients try to connect to each port meanwhile.
 const CLIENTS: usize = 16;
@@ -57,6 +57,7 @@ async fn without_file_descriptors_streams_go_on_and_all_else_is_made_good_afterw
     envoy.ready().await.unwrap();
     bed.answers("web.example.com", 200).await;
     replica.in_step(1).await;
+    let memory = replica.memory().await;
     let load = bed.load("web.example.com");
     load.answered(100).await;
 
@@ -91,6 +92,8 @@ async fn without_file_descriptors_streams_go_on_and_all_else_is_made_good_afterw
     drop(clients);
     set_limit(&replica.process, limit);
     replica.process.expect_line("accepting connections again", TIMEOUT).await.unwrap();
+    let grown = replica.memory().await - memory;
+    assert!(grown < MOST_MEMORY, "{grown} bytes more");
     assert_eq!(replica.page("/healthz").await.unwrap().0, 200);
     let replica = replica.ready().await;
     bed.api.apply(&app(&namespace, "after", &backend)).await.unwrap();

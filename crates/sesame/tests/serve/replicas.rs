@@ -10,7 +10,7 @@ use testbed::{Backend, Client, Envoy, Net, Wire, eventually};
 
 use crate::bed::{Bed, Replica, TIMEOUT, app};
 
-/// How long replicas may differ. A second, and what a busy machine adds.
+/// How long replicas may differ: in most changes a second, in each what a busy machine adds.
 const AGREED: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -32,7 +32,7 @@ async fn two(bed: &Bed, flags: &[(&str, &str)]) -> ([Replica; 2], Envoy, Wire) {
 
 /// Changes the configuration ten times, and moves the Envoy after each change.
 async fn agree(bed: &Bed, replicas: &[Replica; 2], wire: &Wire, change: impl AsyncFn(usize)) {
-    let mut slowest = Duration::ZERO;
+    let mut times = Vec::new();
     for number in 1..=10_usize {
         change(number).await;
         // From when the first has it to when both have.
@@ -46,7 +46,7 @@ async fn agree(bed: &Bed, replicas: &[Replica; 2], wire: &Wire, change: impl Asy
             if count == 2 { Ok(()) } else { Err(format!("{have:?}")) }
         };
         eventually(format!("both replicas to have configuration {number}"), TIMEOUT, both).await.unwrap();
-        slowest = slowest.max(first.map(|first| first.elapsed()).unwrap_or_default());
+        times.push(first.map(|first| first.elapsed()).unwrap_or_default());
         let header = async || match Client::new(bed.http()).host("web.example.com").get("/").await {
             Ok(answer) if answer.header("x-config") == Some(&*number.to_string()) => Ok(()),
             other => Err(format!("{other:?}")),
@@ -59,8 +59,10 @@ async fn agree(bed: &Bed, replicas: &[Replica; 2], wire: &Wire, change: impl Asy
         to.in_step(1).await;
         assert_eq!(to.sent().await - before, 0.0, "what Envoy had of one replica was sent again by the other");
     }
-    println!("both replicas had a configuration {slowest:?} after the first of them, at most");
-    assert!(slowest < AGREED + BUSY, "{slowest:?}");
+    times.sort_unstable();
+    let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
+    println!("both replicas had a configuration {median:?} after the first of them, {slowest:?} at most");
+    assert!(median < AGREED && slowest < AGREED + BUSY, "{times:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,7 +117,8 @@ async fn a_new_ca_ends_no_stream_and_loses_no_request() {
     let one = replica(&bed, "sesame-0", &namespace).await.ready().await;
     let two = replica(&bed, "sesame-1", &namespace).await.ready().await;
     let first = entry(&secrets, "sesame-ca", "ca.crt").await.unwrap();
-    assert!(entry(&secrets, "sesame-cache-key", "cache.key").await.is_some());
+    let cache_key = entry(&secrets, "sesame-cache-key", "cache.key").await;
+    assert!(cache_key.is_some());
 
     let folder = StateDir::new("envoycert").unwrap();
     let mut mounted = Mounted { dir: folder.path().to_owned(), round: 0, last: None };
@@ -157,6 +158,7 @@ async fn a_new_ca_ends_no_stream_and_loses_no_request() {
     };
     eventually("the old CA to be gone", TIMEOUT, done).await.unwrap();
     assert_eq!(entry(&secrets, "sesame-ca", "next.key").await, None);
+    assert_eq!(entry(&secrets, "sesame-cache-key", "cache.key").await, cache_key, "disk caches can still be read");
     for (replica, envoy) in [&one, &two].into_iter().zip(&envoys) {
         let own = bed.state().path().join(format!("{}-certs/ca.crt", replica.process.name()));
         let alone = async || match std::fs::read_to_string(&own).unwrap() {

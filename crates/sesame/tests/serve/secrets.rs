@@ -1,5 +1,7 @@
 //! Secrets that one tenant names and nobody can fetch: others do not notice.
 
+use std::time::{Duration, Instant};
+
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use serde_json::json;
@@ -7,6 +9,14 @@ use testbed::certs::Ca;
 use testbed::{ApiServer, Backend, Client, eventually};
 
 use crate::bed::{Bed, TIMEOUT, app, service};
+
+/// How long a change of somebody else may take meanwhile.
+const PROMPT: Duration = Duration::from_secs(5);
+
+fn expect_prompt(what: &str, begun: Instant) {
+    let took = begun.elapsed();
+    assert!(took < PROMPT, "{what} took {took:?}");
+}
 
 /// An HTTPProxy that names a CA for each of so many services.
 fn hostile(namespace: &str, count: usize, ca: impl Fn(usize) -> String) -> String {
@@ -57,8 +67,11 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
 
     // Names that can be, and are not there: each is asked for once, and meanwhile others change.
     bed.api.apply(&hostile(&other, 3000, |number| format!("x-{number}"))).await.unwrap();
+    let begun = Instant::now();
     bed.api.apply(&app(&mine, "new", &first)).await.unwrap();
     bed.answers("new.example.com", 200).await;
+    expect_prompt("a new host", begun);
+    let begun = Instant::now();
     bed.api.apply(&service(&mine, "web", &second)).await.unwrap();
     let moved = async || match Client::new(bed.http()).host("web.example.com").get("/").await {
         Ok(answer) if answer.text().contains("second") => Ok(()),
@@ -66,6 +79,7 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
         Err(failure) => Err(failure.to_string()),
     };
     eventually("the endpoint to move", TIMEOUT, moved).await.unwrap();
+    expect_prompt("a moved endpoint", begun);
     let asked = async || match gets(&bed.api).await {
         3000.0 => Ok(()),
         asked => Err(asked),
@@ -79,6 +93,7 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
         "metadata": { "name": "cert" }, "type": "kubernetes.io/tls",
         "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() },
     });
+    let begun = Instant::now();
     let secrets = Api::<Secret>::namespaced(bed.api.client().unwrap(), &mine);
     secrets.create(&kube::api::PostParams::default(), &serde_json::from_value(secret).unwrap()).await.unwrap();
     let ingresses = Api::<k8s_openapi::api::networking::v1::Ingress>::namespaced(bed.api.client().unwrap(), &mine);
@@ -92,4 +107,5 @@ async fn three_thousand_names_that_cannot_be_fetched_hold_up_nobody() {
         }
     };
     eventually("TLS to be served", TIMEOUT, served).await.unwrap();
+    expect_prompt("a certificate", begun);
 }

@@ -91,12 +91,12 @@ impl Access {
     }
 }
 
-/// How often the API server may be asked.
+/// How often requests may be sent to the API server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// In the long run.
+    /// Requests per second.
     pub per_second: f64,
-    /// At once, after a rest.
+    /// Maximum burst.
     pub burst: u32,
 }
 

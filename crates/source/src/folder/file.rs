@@ -392,7 +392,7 @@ impl DocumentReader<'_> {
             }
         }
         if let Some(first) = self.reading.items.get(&key) {
-            let why = format!("it stands in this file already, at line {}", first.place.start.line);
+            let why = format!("already defined in this file, at line {}", first.place.start.line);
             let location = self.location(|| locate(node, "metadata.name"));
             let problem = Problem::new(Code::DuplicateObject, why).on(key).field("metadata.name").at(location);
             return self.reading.note(problem);

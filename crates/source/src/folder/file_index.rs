@@ -243,7 +243,7 @@ impl FileIndex {
         let first = self.in_force(key).filter(|first| *first != path && !self.is_leaving(path))?;
         let held = self.files.get(first)?;
         let line = held.items.get(key)?.place.start().line;
-        let why = format!("it stands in {} too, at line {line}, and that one is in force", held.shown.display());
+        let why = format!("already defined in {}, at line {line}, which takes effect", held.shown.display());
         Some((Problem::new(Code::DuplicateObject, why).on(key.clone()).field("metadata.name"), &item.place))
     }
 }

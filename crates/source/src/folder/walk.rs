@@ -173,7 +173,7 @@ impl Walk {
             Err(error) if path == self.root => self.note(
                 path,
                 Code::FileNotReadable,
-                &format!("the folder is gone, what it held stays in force: {error}"),
+                &format!("the folder is gone, its last objects stay in effect: {error}"),
             ),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.forget(path),
             Err(error) => self.note(path, Code::FileNotReadable, &format!("cannot be looked at: {error}")),

@@ -18,7 +18,7 @@ pub struct Backends {
     auth_servers: BTreeMap<String, AuthServer>,
     /// Who signed what all of them present on their TLS ports.
     ca: Ca,
-    /// What they present there: a certificate for `backend`.
+    /// What they present there: a certificate for `backend` and for `spiffe://cases/backend`.
     leaf: Leaf,
     /// They ask for one of `clients`.
     tls: Arc<ServerConfig>,
@@ -36,7 +36,7 @@ impl Backends {
     /// None yet.
     pub fn new() -> Backends {
         let (ca, clients) = (Ca::new("backends"), ClientCertificates::new());
-        let leaf = ca.leaf("backend").make();
+        let leaf = ca.leaf("backend").uri("spiffe://cases/backend").make();
         let tls = leaf.server_config_asking(clients.ca());
         let (running, auth_servers) = Default::default();
         Backends { running, auth_servers, ca, leaf, tls, clients }

@@ -133,6 +133,7 @@ impl<S: Serving> Bench<'_, S> {
                 kind if kind == kind::INGRESS => self.ingress_told(there, &codes).await,
                 kind if HttpProxy::KINDS.contains(&kind) => self.proxy_told(kind, there, &codes).await,
                 kind if kind.group() == kind::MAPPING.group() => self.emissary_told(kind, there, &codes).await,
+                kind if kind.group() == kind::GATEWAY.group() => self.gateway_told(there, &codes).await,
                 _ => Ok(()),
             };
             if let Err(late) = eventually(&object, TIMEOUT, look).await {
@@ -175,7 +176,7 @@ impl<S: Serving> Bench<'_, S> {
             let errors: Vec<_> = codes.iter().filter(|code| code.severity() == Severity::Error).collect();
             let words = status[reason].as_str();
             let is_first = |code: &&Code| words.is_some_and(|words| words.starts_with(&code.to_string()));
-            let is_told = if errors.is_empty() { words.is_none() } else { errors.iter().any(|code| is_first(code)) };
+            let is_told = if errors.is_empty() { words.is_none() } else { errors.iter().any(is_first) };
             if status["state"] != if errors.is_empty() { good } else { bad } || !is_told {
                 return Err(format!("its status says {status}, not {errors:?}"));
             }
@@ -186,12 +187,7 @@ impl<S: Serving> Bench<'_, S> {
     /// Whether an object has an event for each finding, or, if it has more of them than there are events for one object, so many events
     /// of findings, which say how many more there are.
     async fn events_told(&self, object: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
-        let uid = object.uid().unwrap_or_default();
-        let namespace = object.namespace();
-        let events = Api::<Event>::namespaced(self.client.clone(), namespace.as_deref().unwrap_or("default"));
-        let events = events.list(&ListParams::default().fields(&format!("involvedObject.uid={uid}"))).await;
-        let events = events.map_err(|error| error.to_string())?;
-        let words: Vec<String> = events.items.into_iter().filter_map(|event| event.message).collect();
+        let words = self.events_of(object).await?;
         let is_of = |words: &String, code: &Code| words.starts_with(&code.to_string());
         if let Some(more) = words.iter().find_map(|words| more_of(words)) {
             let stray = words.iter().find(|words| !codes.iter().any(|code| is_of(words, code)));
@@ -207,6 +203,26 @@ impl<S: Serving> Bench<'_, S> {
             Some(code) => Err(format!("no event says {code}: {words:?}")),
             None => Ok(()),
         }
+    }
+
+    /// Whether an object of Gateway API has an event for each finding, as far as there are events for so many. What it refers to may be
+    /// made after it: there may be events about that, too. What its conditions say is in the golden part.
+    async fn gateway_told(&self, object: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
+        let words = self.events_of(object).await?;
+        let is_told = |code: &&Code| words.iter().any(|words| words.starts_with(&code.to_string()));
+        let untold: Vec<_> = codes.iter().filter(|code| !is_told(code)).collect();
+        let more = words.iter().filter_map(|words| more_of(words)).max().unwrap_or_default();
+        if untold.len() <= more { Ok(()) } else { Err(format!("no event says {untold:?}: {words:?}")) }
+    }
+
+    /// What the events of an object say.
+    async fn events_of(&self, object: &DynamicObject) -> Result<Vec<String>, String> {
+        let uid = object.uid().unwrap_or_default();
+        let namespace = object.namespace();
+        let events = Api::<Event>::namespaced(self.client.clone(), namespace.as_deref().unwrap_or("default"));
+        let events = events.list(&ListParams::default().fields(&format!("involvedObject.uid={uid}"))).await;
+        let events = events.map_err(|error| error.to_string())?;
+        Ok(events.items.into_iter().filter_map(|event| event.message).collect())
     }
 
     /// Whether an HTTPProxy says that it is valid, or each finding in its conditions.
@@ -319,12 +335,20 @@ fn of(list: &Value, is_it: impl Fn(&Value) -> bool) -> Vec<&Value> {
     list.as_array().into_iter().flatten().filter(|entry| is_it(entry)).collect()
 }
 
-/// Whether a status, or an entry of a list in it, has a condition `Type=Status/Reason` or a count `field=number`.
+/// Whether a status, or an entry of a list in it, has a condition `Type=Status/Reason` or a count `field=number`. The message of a condition
+/// that says that something is wrong begins with its code.
 fn has(scope: &Value, word: &str) -> bool {
     let Some((name, value)) = word.split_once('=') else { return false };
     match value.split_once('/') {
         Some((status, reason)) => {
-            let is_it = |one: &Value| one["type"] == name && one["status"] == status && one["reason"] == reason;
+            let is_wrong = status == if name == "Conflicted" { "True" } else { "False" };
+            let is_coded = |one: &Value| one["message"].as_str().is_some_and(|words| words.starts_with("SES"));
+            let is_it = |one: &Value| {
+                one["type"] == name
+                    && one["status"] == status
+                    && one["reason"] == reason
+                    && (!is_wrong || is_coded(one))
+            };
             of(&scope["conditions"], is_it).len() == 1
         }
         None => value.parse::<i64>().is_ok_and(|number| scope[name] == number),

@@ -151,6 +151,8 @@ pub(super) struct How {
     pub sees: BTreeMap<String, Option<String>>,
     /// Parts of what the backend saw, where the rest differs each time.
     pub sees_part: BTreeMap<String, String>,
+    /// Texts that no value of a header that the backend saw has in it.
+    pub sees_without: BTreeMap<String, String>,
     /// The body of the answer.
     pub body: Option<String>,
     /// Headers of the answer; null where one must not be there.

@@ -89,6 +89,16 @@ pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Bac
             wrong.push(format!("backend's {name}: {seen:?}, without {part:?}"));
         }
     }
+    for (name, text) in &how.sees_without {
+        match answer.try_echo() {
+            Some(seen) => wrong.extend(
+                seen.header_values(name)
+                    .filter(|value| value.contains(text.as_str()))
+                    .map(|value| format!("backend's {name}: {value:?}, with {text:?}")),
+            ),
+            None => wrong.push(format!("no backend has seen {name}")),
+        }
+    }
     if let Some(logs) = &how.logs {
         // A request whose version of HTTP is refused is not read: the log has none of its headers.
         let unread = answer.status == 426;

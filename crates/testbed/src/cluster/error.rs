@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use crate::report::debug_as_report;
 use crate::start::StartError;
 
-/// The cluster could not be had or did not do as told.
+/// The cluster is not available, or failed to do as told.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// Nodes cannot be made by this user.
@@ -23,7 +23,7 @@ pub enum Error {
     /// One of its processes did not start, or did not go on.
     #[error(transparent)]
     Start(StartError),
-    /// Its API server could not be had, or refused.
+    /// Its API server is not available, or rejected a request.
     #[error(transparent)]
     ApiServer(#[from] crate::apiserver::Error),
     /// An image could not be made.

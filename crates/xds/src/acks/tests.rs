@@ -55,7 +55,7 @@ impl Bed {
             only: None,
             limits: Arc::new(Limits::default()),
             resolver: None,
-            refused: Default::default(),
+            rejected: Default::default(),
             markers: Default::default(),
         };
         let view = self.runtime.current().expect("something is published");

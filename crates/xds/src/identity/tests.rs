@@ -7,7 +7,11 @@ use envoy_api::google::protobuf::{Struct, Value, value};
 use super::*;
 
 fn node(fleet: Option<Value>) -> Vec<u8> {
-    let fields = fleet.map(|fleet| (FLEET_METADATA.to_owned(), fleet)).into_iter().collect();
+    node_with(FLEET_METADATA, fleet)
+}
+
+fn node_with(key: &str, value: Option<Value>) -> Vec<u8> {
+    let fields = value.map(|value| (key.to_owned(), value)).into_iter().collect();
     let version = SemanticVersion { major_number: 1, minor_number: 40, patch: 0 };
     let build = BuildVersion { version: Some(version), metadata: None };
     Node {
@@ -56,4 +60,22 @@ fn without_certificates_the_node_is_believed() {
     let fleet = |node: &[u8]| Identity::establish(node, &Credential::Insecure, None).expect("in").fleet;
     assert_eq!(fleet(&node(None)), Fleet::Shared);
     assert_eq!(fleet(&node(Some("shop/edge".into()))), Fleet::named("shop", "edge"));
+}
+
+#[test]
+fn a_proxy_with_a_token_says_when_its_cas_expire() {
+    let fleet = Fleet::named("shop", "edge");
+    let said = |value: Option<Value>, credential: &Credential| {
+        let node = node_with(CA_EXPIRATIONS_METADATA, value);
+        Identity::establish(&node, credential, None).expect("in").ca_expirations
+    };
+    let token = Credential::Token(VerifiedToken { fleet: fleet.clone(), expires: SystemTime::now() });
+    assert_eq!(said(Some("1924992000,1956528000".into()), &token), [1_924_992_000, 1_956_528_000]);
+    assert_eq!(said(Some(["7"; MAX_CAS].join(",").as_str().into()), &token), [7; MAX_CAS]);
+    let number = Value { kind: Some(value::Kind::NumberValue(7.0)) };
+    let too_many = ["7"; MAX_CAS + 1].join(",");
+    for unread in [None, Some(number), Some("".into()), Some("7,soon".into()), Some(too_many.as_str().into())] {
+        assert_eq!(said(unread.clone(), &token), [0; 0], "{unread:?}");
+    }
+    assert_eq!(said(Some("7".into()), &certificate(fleet)), [0; 0], "a certificate is shown, and need not be told of");
 }

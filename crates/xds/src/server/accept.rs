@@ -130,7 +130,7 @@ pub(super) async fn run(
                 Some(tls) => {
                     // The files are read again here if they have changed, so this is known before the next look at their expiry.
                     let config = tls.config();
-                    inner.metrics.certificates_refused.set(i64::from(tls.is_refused()));
+                    inner.metrics.certificates_invalid.set(i64::from(tls.is_refused()));
                     secure(inner, stream, peer, TlsAcceptor::from(config), handshake, stop).await;
                 }
             }

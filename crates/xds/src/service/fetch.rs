@@ -90,7 +90,7 @@ async fn resources(
         // There is no second answer, so it has to be whole.
         limits: Arc::new(Limits { response_bytes: usize::MAX, ..Limits::clone(&inner.limits) }),
         resolver: inner.config.resolver.clone(),
-        refused: Default::default(),
+        rejected: Default::default(),
         markers: Default::default(),
     };
     let Subscription::Sotw { names, .. } = asked.subscription else {

@@ -17,10 +17,12 @@ use super::Connection;
 use super::grpc::Messages;
 use super::stream::End;
 use crate::fleet::FleetRuntime;
+use crate::identity::Fleet;
 use crate::server::Inner;
 
-/// How many bytes of a request that is still arriving are not charged: clients that have nothing send fewer, and find room however
-/// many others come back.
+/// How many bytes of a request that is still arriving are not charged to all clients together, nor to those of the shared fleet: clients
+/// that have nothing send fewer, and find room however many others come back. Those of the fleet of one object, whose owner may not be
+/// the operator, are charged for every byte to the part of their fleet.
 const UNCHARGED: usize = 64 << 10;
 
 /// Receives the first request, from a client of this fleet if that is known yet; `None` if the client hung up. A large one may take its
@@ -56,7 +58,7 @@ pub(super) async fn receive<B: Body<Data = Bytes, Error: Display> + Unpin>(
                 return Err(End::new("stalled", Status::deadline_exceeded(text)));
             }
         }
-        if !charge.set(requests.buffered().saturating_sub(UNCHARGED)) {
+        if !charge.receive(requests.buffered()) {
             inner.ended_early(connection.peer, "no_room", "too many bytes of first requests arrive or wait");
             let text = "too many clients send large first requests at once, keep what you have";
             return Err(End::new("no_room", Status::unavailable(text)));
@@ -72,17 +74,26 @@ fn invalid(status: Status) -> End {
 pub(super) struct Charge {
     all: Share,
     fleet: Option<Share>,
+    /// The fleet is that of one object.
+    is_named: bool,
 }
 
 impl Charge {
     fn new(inner: &Inner, fleet: Option<&FleetRuntime>) -> Self {
-        Self { all: Share::of(&inner.waiting), fleet: fleet.map(|fleet| Share::of(&fleet.waiting)) }
+        let is_named = fleet.is_some_and(|fleet| matches!(fleet.fleet, Fleet::Named { .. }));
+        Self { all: Share::of(&inner.waiting), fleet: fleet.map(|fleet| Share::of(&fleet.waiting)), is_named }
+    }
+
+    /// Charges a request of which so much has arrived; `false` if there is no room.
+    fn receive(&mut self, bytes: usize) -> bool {
+        let charged = bytes.saturating_sub(UNCHARGED);
+        self.set(if self.is_named { bytes } else { charged }, charged)
     }
 
     /// Charges a request that waits for the first snapshot of its fleet as large as it is now; `false` if there is no room.
     pub fn wait(&mut self, fleet: &FleetRuntime, bytes: usize) -> bool {
         self.fleet.get_or_insert_with(|| Share::of(&fleet.waiting));
-        self.set(bytes)
+        self.set(bytes, bytes)
     }
 
     /// Whether it takes nothing.
@@ -90,10 +101,10 @@ impl Charge {
         self.all.bytes() == 0
     }
 
-    /// Takes so many bytes from now on; `false` if there are not so many.
-    fn set(&mut self, bytes: usize) -> bool {
+    /// Takes so many bytes of the fleet's room and of that for all from now on; `false` if there are not so many.
+    fn set(&mut self, of_fleet: usize, of_all: usize) -> bool {
         // The fleet first: what is too much for it must not be missing elsewhere.
-        self.fleet.as_mut().is_none_or(|fleet| fleet.set(bytes)) && self.all.set(bytes)
+        self.fleet.as_mut().is_none_or(|fleet| fleet.set(of_fleet)) && self.all.set(of_all)
     }
 }
 

@@ -81,10 +81,15 @@ async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &R
     let mut requests = Messages::new(body, inner.limits.request_bytes);
     // Where the credential says the fleet, the request counts as one of that fleet's from its first byte on.
     let known = connection.credential.fleet().map(|fleet| inner.runtime(fleet));
+    // Also who is still sending it must authenticate again when the clients of the fleet must.
+    let clients_end = known.as_ref().map(|runtime| runtime.clients_end());
     let first = tokio::select! {
         first = first_request::receive(connection, known.as_deref(), &mut requests) => first,
         () = out.closed() => Ok(None),
+        () = ended(known.as_deref().map(|runtime| &runtime.gone)) => Err(removed()),
+        () = ended(clients_end.as_ref()) => Err(expired()),
         () = connection.stop.cancelled() => Err(going()),
+        () = expiry(connection) => Err(expired()),
     };
     // The request may list every name there is, and must not be held on to for the life of the stream. What a returning client has is
     // read in place, so it stays in memory until the first snapshot.
@@ -95,7 +100,9 @@ async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &R
     let (runtime, end) = match greeted {
         Ok(Some(((identity, first), charge))) => {
             let runtime = known.unwrap_or_else(|| inner.runtime(&identity.fleet));
-            let end = serve(connection, call, &runtime, identity, (first, charge), requests, out).await;
+            let clients_end = clients_end.unwrap_or_else(|| runtime.clients_end());
+            let first = (identity, first, charge);
+            let end = serve(connection, call, (&runtime, clients_end), first, requests, out).await;
             (Some(runtime), end)
         }
         Ok(None) => (known, None),
@@ -131,15 +138,13 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Resul
 async fn serve(
     connection: &Connection,
     call: Call,
-    runtime: &FleetRuntime,
-    identity: Arc<Identity>,
-    (first, mut charge): (Discovery, Charge),
+    (runtime, clients_end): (&FleetRuntime, CancellationToken),
+    (identity, first, mut charge): (Arc<Identity>, Discovery, Charge),
     requests: Messages,
     out: &ResponseSender,
 ) -> Option<End> {
     let inner = &connection.inner;
     let mut snapshots = runtime.watch();
-    let clients_end = runtime.clients_end();
     let mut restored = runtime.restored();
     let has_nothing = !first.subscription.is_of_returning();
     let is_served = snapshots.borrow().is_some() || has_nothing && restored.borrow().is_some();
@@ -172,7 +177,7 @@ async fn serve(
         only: call.only,
         limits: inner.limits.clone(),
         resolver: inner.config.resolver.clone(),
-        refused: runtime.rejections.of_node(&identity.node, &identity.version),
+        rejected: runtime.rejections.of_node(&identity.node, &identity.version),
         markers: runtime.resend_markers(id),
     };
     let client = Arc::new(Client {
@@ -395,6 +400,14 @@ impl StreamTask<'_> {
         warn!(node = %self.client.identity.node, fleet = %self.client.identity.fleet, peer = %self.connection.peer,
             reason, "ended the stream of a client: {}", status.message());
         End::new(reason, status)
+    }
+}
+
+/// When a token is cancelled; never if there is none.
+async fn ended(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -54,8 +54,8 @@ pub(crate) struct ResourceState {
     pub unsure: Option<Arc<Entry>>,
     /// A removal was sent: `acked` no longer counts as something to rely on.
     pub leaving: bool,
-    /// The version it refused, and when.
-    pub refused: Option<(u64, Instant)>,
+    /// The version it rejected, and when.
+    pub rejected: Option<(u64, Instant)>,
     /// To be sent even if the client has it.
     pub owed: bool,
     /// The client asked for it by name and waits for an answer.
@@ -75,7 +75,7 @@ impl ResourceState {
             unacked: Vec::new(),
             unsure: None,
             leaving: false,
-            refused: None,
+            rejected: None,
             owed: false,
             asked: false,
             stranded: false,
@@ -120,7 +120,7 @@ impl ResourceState {
     }
 
     fn is_settled(&self, target: Option<u64>) -> bool {
-        self.unacked.is_empty() && !self.owed && self.refused.is_none() && !self.leaving && self.heading() == target
+        self.unacked.is_empty() && !self.owed && self.rejected.is_none() && !self.leaving && self.heading() == target
     }
 }
 
@@ -134,13 +134,13 @@ pub(crate) struct InFlight {
     pub items: Vec<(Name, Option<Arc<Entry>>)>,
     /// How many resources in it the client was not sure to have.
     pub news: usize,
-    /// How often in a row a response with these names was refused.
+    /// How often in a row a response with these names was rejected.
     pub rejections: u8,
     /// Whether it reverts what was rejected: see [`Flow::to_revert`].
     pub reverts: bool,
 }
 
-/// Names to be sent apart from others, to find out which of them is refused.
+/// Names to be sent apart from others, to find out which of them is rejected.
 #[derive(Debug)]
 pub(crate) struct Probe {
     pub names: Vec<Name>,
@@ -153,7 +153,7 @@ pub(crate) enum Delivery<'a> {
     Acked,
     /// It has none; one is on its way.
     Sent { entry: &'a Arc<Entry>, nonce: u64, at: Instant },
-    /// It has none and none was sent; it may have refused one at that time.
+    /// It has none and none was sent; it may have rejected one at that time.
     Unsent(Option<Instant>),
 }
 
@@ -235,7 +235,7 @@ impl Flow {
                 (_, Some((entry, sent_version))) => {
                     Delivery::Sent { entry, nonce: sent_version.nonce, at: sent_version.at }
                 }
-                _ => Delivery::Unsent(state.refused.map(|(_, at)| at)),
+                _ => Delivery::Unsent(state.rejected.map(|(_, at)| at)),
             };
         }
         match (self.target(table, name).filter(|_| self.covers(name)), self.default_state) {
@@ -267,11 +267,11 @@ impl Flow {
             }
             return;
         }
-        let settled = |state: &ResourceState| state.kept || state.refused.is_some() && state.unacked.is_empty();
+        let settled = |state: &ResourceState| state.kept || state.rejected.is_some() && state.unacked.is_empty();
         let in_step = self.states.get(name).is_none_or(settled);
         let state = self.state_mut(name, old, now);
         // What it has after a rejection is not known, and was not sent again while there was nothing to send.
-        let unsure = state.unsure.is_some() && state.refused.is_none();
+        let unsure = state.unsure.is_some() && state.rejected.is_none();
         state.owed |= unsure || state.leaving && state.unacked.is_empty();
         state.kept = false;
         if in_step {
@@ -351,8 +351,8 @@ impl Flow {
         state.unsure = None;
         state.unacked.retain(|sent_version| sent_version.nonce > nonce);
         state.leaving = state.unacked.iter().any(|sent_version| sent_version.to.is_none());
-        if state.refused.is_some_and(|(version, _)| Some(version) != target) {
-            state.refused = None;
+        if state.rejected.is_some_and(|(version, _)| Some(version) != target) {
+            state.rejected = None;
         }
         if state.is_settled(target) {
             self.states.remove(name);
@@ -368,8 +368,8 @@ impl Flow {
         let target = self.target(table, name).map(|entry| entry.version);
         let Some(state) = self.states.get_mut(name) else { return };
         self.touched.name(name);
-        if state.refused.is_some_and(|(version, _)| Some(version) != target) {
-            state.refused = None;
+        if state.rejected.is_some_and(|(version, _)| Some(version) != target) {
+            state.rejected = None;
         }
         if self.default_state != DefaultState::Unsent && state.is_settled(target) {
             self.states.remove(name);

@@ -86,9 +86,9 @@ impl Session {
         }
         match flow.states.get(name) {
             Some(state) => {
-                let is_refused = state.refused.is_some_and(|(version, _)| version == target.version);
+                let is_rejected = state.rejected.is_some_and(|(version, _)| version == target.version);
                 let is_taken = state.unacked.is_empty() && state.heading() == Some(target.version);
-                is_taken || is_refused || target.role == Role::Withheld
+                is_taken || is_rejected || target.role == Role::Withheld
             }
             None => flow.default_state == DefaultState::Acked,
         }

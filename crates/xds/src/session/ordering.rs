@@ -9,7 +9,7 @@
 //! - A removal waits until nothing that the client may still have points there. What the client listed from an earlier
 //!   stream in a version that is gone may point anywhere. That of a cluster which a filter called until a moment ago waits for the
 //!   calls that are under way ([`Limits::filter_calls`](crate::Limits)): Envoy ends them with the cluster, and a request that a
-//!   server was asked about would be refused.
+//!   server was asked about would be rejected.
 //! - A scope that the client has with other routes waits for the route configuration that it is to have instead: Envoy has no routes
 //!   for it in between. A new scope does not: there is nothing to keep, and Envoy asks for a configuration that a scope names.
 //! - Routes wait until the client was sent the filters that they name, as they are now: responses are taken in their order. A filter
@@ -19,7 +19,7 @@
 //!   that lists the name: see [`listing`](super::listing).
 //! - Endpoints and other secrets wait for nothing, and so does the answer that something does not exist.
 //!
-//! What does not exist or is withheld, what the client did not subscribe to and what it refused holds nothing up (the
+//! What does not exist or is withheld, what the client did not subscribe to and what it rejected holds nothing up (the
 //! last after the same time), so nothing waits for what never comes.
 
 use std::collections::HashSet;
@@ -91,7 +91,7 @@ impl Session {
         Readiness::Ready
     }
 
-    /// Envoy refuses a cluster that uses a secret which it has refused, until it is told that the secret is gone: so a cluster
+    /// Envoy rejects a cluster that uses a secret which it has rejected, until it is told that the secret is gone: so a cluster
     /// waits while an answer about one of its secrets is due.
     fn secrets_readiness(&self, entry: &Entry) -> Readiness {
         let Some(flow) = self.flow(Kind::Secret) else { return Readiness::Ready };
@@ -118,7 +118,7 @@ impl Session {
             Delivery::Acked => Readiness::Ready,
             Delivery::Sent { entry, nonce, at } => {
                 // Answers come in order: once something sent later was answered, the client has the cluster, else it
-                // would have refused it by now. Until then it may be slow, and the clock does not run.
+                // would have rejected it by now. Until then it may be slow, and the clock does not run.
                 let seen = self.answered > nonce;
                 let fed_here = entry.refs.iter().any(|to| matches!(to, Ref::To(Kind::Endpoints, _)));
                 match (seen, fed_here) {
@@ -129,20 +129,20 @@ impl Session {
                 }
             }
             Delivery::Unsent(_) if published.role == Role::Withheld => Readiness::Ready,
-            Delivery::Unsent(Some(refused)) => Readiness::until(refused + timeout, now),
+            Delivery::Unsent(Some(rejected)) => Readiness::until(rejected + timeout, now),
             Delivery::Unsent(None) => Readiness::Blocked(None),
         }
     }
 
-    /// A filter that the client has refused, or does not ask for, holds nothing up.
+    /// A filter that the client has rejected, or does not ask for, holds nothing up.
     fn extension_readiness(&self, name: &Name, now: Instant) -> Readiness {
         let table = self.view.table(Kind::Extension);
         let Some(flow) = self.flow(Kind::Extension) else { return self.inventory_readiness(now) };
         let Some(target) = flow.target(table, name).filter(|_| flow.covers(name)) else { return Readiness::Ready };
         let is_sent = match flow.states.get(name) {
             Some(state) => {
-                let is_refused = state.refused.is_some_and(|(version, _)| version == target.version);
-                state.heading() == Some(target.version) || is_refused
+                let is_rejected = state.rejected.is_some_and(|(version, _)| version == target.version);
+                state.heading() == Some(target.version) || is_rejected
             }
             None => flow.default_state != DefaultState::Unsent,
         };

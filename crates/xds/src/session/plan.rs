@@ -192,7 +192,7 @@ impl Session {
                 return self.decide_kept(kind, state, entry);
             }
             Some(entry) => {
-                if state.refused.is_some_and(|(version, _)| version == entry.version) {
+                if state.rejected.is_some_and(|(version, _)| version == entry.version) {
                     if kind == Kind::Secret {
                         return self.decide_kept(kind, state, entry);
                     }
@@ -231,7 +231,7 @@ impl Session {
     }
 
     /// What becomes of a name of which the client has something of its own while the table only has a stand-in, or of which
-    /// there is nothing to send, as of a secret that it refused. A question is answered all the same, or the client might
+    /// there is nothing to send, as of a secret that it rejected. A question is answered all the same, or the client might
     /// wait for ever.
     fn decide_kept(&self, kind: Kind, state: &ResourceState, entry: &Arc<Entry>) -> Decision {
         if !state.asked {
@@ -278,9 +278,9 @@ impl Session {
                     Some(Role::Withheld) => state.unacked.is_empty(),
                     Some(Role::Own) | None => false,
                 };
-                let refused =
-                    kind == Kind::Secret && state.refused.is_some_and(|(refused, _)| Some(refused) == version);
-                if state.stranded || state.kept || refused {
+                let rejected =
+                    kind == Kind::Secret && state.rejected.is_some_and(|(rejected, _)| Some(rejected) == version);
+                if state.stranded || state.kept || rejected {
                     (state.owed, state.asked) = (false, false);
                 }
             }
@@ -352,9 +352,9 @@ impl Session {
                 flow.touched.name(name);
             }
             (state.owed, state.asked, state.kept) = (false, false, false);
-            if state.refused.is_some_and(|(version, _)| target != Some(version)) {
+            if state.rejected.is_some_and(|(version, _)| target != Some(version)) {
                 flow.touched.name(name);
-                state.refused = None;
+                state.rejected = None;
             }
         }
         if style == Style::Sotw && kind.is_full_state() {
@@ -387,7 +387,7 @@ impl Session {
         response
     }
 
-    /// Sends what the client had of the names that it refused, or that there is nothing. `None` if nothing can be said.
+    /// Sends what the client had of the names that it rejected, or that there is nothing. `None` if nothing can be said.
     fn revert(&mut self, kind: Kind, now: Instant) -> Option<Response> {
         let (style, nonce) = (self.options.style, self.nonce + 1);
         let table = self.view.table(kind);

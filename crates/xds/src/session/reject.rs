@@ -44,22 +44,22 @@ impl Session {
             expand(flow, &table, nonce, &mut response.items, now);
         }
         let text = clip(text, limit);
-        // Names that are no longer wanted count: one of them may be the one to blame.
+        // Names that are no longer wanted count: one of them may be the cause.
         let sent = response.items;
         let upserts: Vec<_> = sent.iter().filter_map(|(name, to)| Some((name, to.as_ref()?))).collect();
-        let mut blamed: Vec<Name> = match upserts.as_slice() {
+        let mut causes: Vec<Name> = match upserts.as_slice() {
             [(only, _)] if response.news == 1 => vec![(*only).clone()],
             _ => upserts.iter().filter(|(name, _)| names(&text, name)).map(|(name, _)| (*name).clone()).collect(),
         };
-        if blamed.is_empty() {
+        if causes.is_empty() {
             // Rejected before, and sent again with others before that was known.
             let known = upserts.iter().filter(|(name, entry)| {
-                let refused = flow.states.get(*name).and_then(|state| state.refused);
-                refused.is_some_and(|(version, _)| version == entry.version)
+                let rejected = flow.states.get(*name).and_then(|state| state.rejected);
+                rejected.is_some_and(|(version, _)| version == entry.version)
             });
-            blamed = known.map(|(name, _)| (*name).clone()).collect();
+            causes = known.map(|(name, _)| (*name).clone()).collect();
         }
-        blamed.sort();
+        causes.sort();
         let words: Arc<str> = text.into();
         let mut others = Vec::new();
         for (name, to) in &sent {
@@ -71,21 +71,21 @@ impl Session {
             flow.touched.name(name);
             state.unacked.retain(|sent_version| sent_version.nonce != nonce);
             state.unsure = to.clone();
-            let suspect = blamed.is_empty() || blamed.binary_search(name).is_ok();
-            if kind == Kind::Secret && to.is_some() && suspect {
+            let may_be_cause = causes.is_empty() || causes.binary_search(name).is_ok();
+            if kind == Kind::Secret && to.is_some() && may_be_cause {
                 flow.to_revert.insert(name.clone());
             }
-            if let (Some(entry), true) = (to, blamed.binary_search(name).is_ok()) {
-                state.refused = Some((entry.version, now));
+            if let (Some(entry), true) = (to, causes.binary_search(name).is_ok()) {
+                state.rejected = Some((entry.version, now));
                 let held = match &state.acked {
                     Acked::Known(held) if !state.leaving => Some(held.clone()),
                     _ => None,
                 };
                 // Envoy lets go of a secret that is taken back and asks for it again, as if it had never heard of it.
-                if kind == Kind::Secret && self.options.refused.len() < self.options.limits.aliases {
-                    self.options.refused.insert((kind, name.clone(), entry.version));
+                if kind == Kind::Secret && self.options.rejected.len() < self.options.limits.aliases {
+                    self.options.rejected.insert((kind, name.clone(), entry.version));
                 }
-                answer.refused.push(RejectedResource { kind, entry: entry.clone(), held, text: words.clone() });
+                answer.rejected.push(RejectedResource { kind, entry: entry.clone(), held, text: words.clone() });
                 flow.due.insert(name.clone());
             } else {
                 state.owed = true;
@@ -95,7 +95,7 @@ impl Session {
             flow.sum = flow.sum.wrapping_sub(before).wrapping_add(flow.sent_weight(&table, name));
         }
         let rejections = response.rejections.saturating_add(1);
-        if blamed.is_empty() || rejections > MAX_NAMED_REJECTIONS {
+        if causes.is_empty() || rejections > MAX_NAMED_REJECTIONS {
             let (left, right) = others.split_at(others.len() / 2);
             for half in [left, right].into_iter().filter(|half| !half.is_empty()) {
                 flow.probes.push_back(Probe { names: half.to_vec(), rejections });
@@ -107,7 +107,7 @@ impl Session {
 }
 
 impl Flow {
-    /// The client refused what it had before, too: then it is to have nothing. That nothing is there cannot be refused.
+    /// The client rejected what it had before, too: then it is to have nothing. That nothing is there cannot be rejected.
     fn not_reverted(&mut self, table: &Table, response: InFlight) {
         for (name, to) in response.items {
             let before = self.sent_weight(table, &name);

@@ -63,11 +63,11 @@ impl Session {
                 flow.resolve(kind, resolver, table, &name, &self.options.limits);
             }
         }
-        // On an earlier stream it refused these as they are now.
+        // On an earlier stream it rejected these as they are now.
         for name in flow.names.iter().filter(|_| kind == Kind::Secret) {
-            if let Some(entry) = flow.target(table, name).filter(|entry| self.options.has_refused(kind, entry)) {
+            if let Some(entry) = flow.target(table, name).filter(|entry| self.options.has_rejected(kind, entry)) {
                 let state =
-                    ResourceState { refused: Some((entry.version, now)), ..ResourceState::new(Acked::Nothing, now) };
+                    ResourceState { rejected: Some((entry.version, now)), ..ResourceState::new(Acked::Nothing, now) };
                 flow.states.insert(name.clone(), state);
             }
         }
@@ -113,8 +113,8 @@ impl Session {
             };
             let mut state = ResourceState::new(acked, now);
             state.unsure = (kind == Kind::ScopedRoute).then(|| entry.clone());
-            if self.options.has_refused(kind, entry) {
-                state.refused = Some((entry.version, now));
+            if self.options.has_rejected(kind, entry) {
+                state.rejected = Some((entry.version, now));
             }
             states.push((name.clone(), state));
         }
@@ -241,17 +241,17 @@ impl Session {
             flow.resolve(kind, resolver, table, &name, &self.options.limits);
         }
         let entry = flow.target(table, &name).cloned();
-        let refused = entry.as_ref().filter(|entry| kind == Kind::Secret && self.options.has_refused(kind, entry));
-        let refused = refused.map(|entry| (entry.version, now));
+        let rejected = entry.as_ref().filter(|entry| kind == Kind::Secret && self.options.has_rejected(kind, entry));
+        let rejected = rejected.map(|entry| (entry.version, now));
         if flow.default_state == DefaultState::Unsent
             && entry.is_some()
-            && refused.is_none()
+            && rejected.is_none()
             && !flow.states.contains_key(&name)
         {
             return;
         }
         if !covered {
-            flow.states.insert(name.clone(), ResourceState { refused, ..ResourceState::new(Acked::Nothing, now) });
+            flow.states.insert(name.clone(), ResourceState { rejected, ..ResourceState::new(Acked::Nothing, now) });
         }
         if again || !covered {
             flow.ask(&name, entry.as_ref(), now);

@@ -136,7 +136,7 @@ impl Bench {
 
 fn options(style: Style, limits: &Limits, resolver: Option<Arc<dyn Resolver>>) -> Options {
     let (limits, markers) = (Arc::new(limits.clone()), ResendMarkers::default());
-    Options { style, only: None, limits, resolver, refused: HashSet::new(), markers }
+    Options { style, only: None, limits, resolver, rejected: HashSet::new(), markers }
 }
 
 /// A response in a line: `cds a b -c`.

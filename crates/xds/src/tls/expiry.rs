@@ -50,7 +50,7 @@ pub(crate) async fn watch(tls: Arc<Tls>, metrics: Metrics) {
         look.tick().await;
         // Notices files that have changed, too.
         let _ = tls.config();
-        metrics.certificates_refused.set(i64::from(tls.is_refused()));
+        metrics.certificates_invalid.set(i64::from(tls.is_refused()));
         let expiry = tls.expiry();
         for (certificate, at) in expiry.each() {
             metrics.certificate_expiry.get_or_create(&Certificate { certificate }).set(at);

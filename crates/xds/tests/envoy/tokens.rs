@@ -61,6 +61,7 @@ async fn an_envoy_shows_its_token_and_the_next_one_when_it_is_renewed() {
     project(volume.path(), "first");
     let tls = Tls::Token(Token {
         ca: std::fs::read_to_string(secrets.server_files().ca).unwrap(),
+        ca_expirations: vec![1_924_992_000, 1_956_528_000],
         file: volume.path().join("token"),
         resources_dir: volume.path().join("resources"),
     });
@@ -82,5 +83,7 @@ async fn an_envoy_shows_its_token_and_the_next_one_when_it_is_renewed() {
         clients => Err(clients),
     };
     eventually("the stream with it", TIMEOUT, joined).await.unwrap();
+    let [client] = &replica.server.acks(&Fleet::named("team", "a")).unwrap().clients()[..] else { panic!("one") };
+    assert_eq!(client.identity.ca_expirations, [1_924_992_000, 1_956_528_000]);
     assert_eq!(Client::new(at).host(&hosts[1]).get("/").await.unwrap().status.as_u16(), 200, "and it served all along");
 }

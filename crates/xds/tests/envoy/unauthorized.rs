@@ -179,6 +179,7 @@ async fn an_envoy_serves_its_own_fleet_and_no_other() {
 #[test]
 fn all_who_name_fleets_use_the_same_words() {
     assert_eq!(envoy::bootstrap::FLEET_KEY, xds::FLEET_METADATA);
+    assert_eq!(envoy::bootstrap::CA_EXPIRATIONS_KEY, xds::CA_EXPIRATIONS_METADATA);
     let uri = certgen::issue::fleet_uri(&FleetName::new("team", "a"));
     assert_eq!(Fleet::named("team", "a").uri(), Some(uri));
     assert_eq!(Fleet::named("team", "a").to_string(), FleetName::new("team", "a").to_string());

@@ -1,5 +1,6 @@
 //! TLS of a Host: the certificate that its clients are shown, and what is asked of them.
 
+use super::{server_name, written_name};
 use crate::{
     EmissaryView, Problem, Problems, Settings, secret,
     tls_context::{self, Context},
@@ -123,12 +124,16 @@ fn context(
             let namespacing = view.client_defaults().secret_namespacing;
             return tls_context::of_host(tls, namespace, namespacing, settings, problems).map(Some).ok_or(());
         }
-        (Some(context), None) => tls_context::named(&context.name, namespace, view, settings),
+        (Some(context), None) => {
+            report_other_hosts(object, ("tlsContext", &context.name), view, settings, problems);
+            tls_context::named(&context.name, namespace, view, settings)
+        }
         (None, None) => {
             let implied = format!("{}-context", object.meta.name);
             if view.tls_context(namespace, &implied).is_none() {
                 return Ok(None);
             }
+            report_other_hosts(object, ("hostname", &implied), view, settings, problems);
             tls_context::named(&implied, namespace, view, settings)
         }
     };
@@ -136,4 +141,25 @@ fn context(
         let why = format!("Host {}: {why}", object.meta.name);
         problems.add(Problem::new(Code::EmissaryHostTls, "tlsContext", why));
     })
+}
+
+/// Tells of a TLSContext whose `hosts` are others than the Host, which uses it nevertheless, as in Emissary.
+fn report_other_hosts(
+    object: &emissary::Host,
+    (field, context): (&str, &str),
+    view: &mut impl EmissaryView,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) {
+    let (name, hostname, server_name) = (&*object.meta.name, written_name(object), server_name(object));
+    let Some(found) = tls_context::find(context, &object.meta.namespace, view, settings) else { return };
+    let hosts = found.spec.hosts.ok().and_then(Option::as_deref).unwrap_or_default();
+    let is_own =
+        |host: &str| host == name || host.eq_ignore_ascii_case(hostname) || host.eq_ignore_ascii_case(&server_name);
+    if !hosts.is_empty() && !hosts.iter().any(|host| is_own(host)) {
+        let why = format!(
+            "Hosts mismatch between Host {name} and TLSContext {context}, which is used nevertheless: add {hostname} to its `hosts`"
+        );
+        problems.add(Problem::new(Code::EmissaryHostContext, field, why));
+    }
 }

@@ -43,7 +43,7 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Authori
         return Some(Authorization::Unset);
     };
     if service.is_over_http {
-        no_effect("only an AuthService over gRPC is told them");
+        no_effect("only gRPC AuthServices receive them");
     }
     if !service.is_usable {
         let why = format!("{} cannot be used, as its events say; requests answer 503", service.object);

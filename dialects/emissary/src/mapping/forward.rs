@@ -8,8 +8,10 @@ use kinds::{
 };
 use model::{
     Code, HeaderValue, Timeout,
-    route::{Forward, HostRewrite, PathReplacement, PathRewrite, RetryPolicy, Upgrade, WeightedCluster, action::RetryOn},
-    timeout::parse_duration,
+    route::{
+        Forward, HostRewrite, PathReplacement, PathRewrite, RetryPolicy, Upgrade, WeightedCluster, action::RetryOn,
+    },
+    timeout::{TimeoutError, parse_duration},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -96,17 +98,23 @@ pub(crate) fn retry(problems: &mut Problems<'_>, written: &Written) -> Option<Re
         let why = format!("must be from 0 to {MOST_RETRIES}");
         Problem::new(Code::MappingPolicy, "retry_policy.num_retries", why)
     }));
-    let per_try =
-        match written.per_try_timeout.as_deref().filter(|text| !text.is_empty()) {
-            None => Some(Timeout::Default),
-            Some(text) => {
-                let found = parse_duration(text).map(Timeout::After);
-                problems.parsed(found.map_err(|error| {
-                    Problem::new(Code::MappingPolicy, "retry_policy.per_try_timeout", error.to_string())
-                }))
-            }
-        };
+    let per_try = match written.per_try_timeout.as_deref().filter(|text| !text.is_empty()) {
+        None => Some(Timeout::Default),
+        Some(text) => per_try_timeout(problems, text).map(Timeout::After),
+    };
     Some(RetryPolicy { on: vec![on], count: count?, per_try: per_try?, status_codes: Vec::new(), backoff: None })
+}
+
+/// The time for one try; a year, and a verdict, where it is longer.
+fn per_try_timeout(problems: &mut Problems<'_>, text: &str) -> Option<Duration> {
+    const FIELD: &str = "retry_policy.per_try_timeout";
+    let found = parse_duration(text).or_else(|error| {
+        let (longest, why) = error.shortened()?;
+        problems.add(Problem::new(Code::DurationTooLong, FIELD, why));
+        Ok(longest)
+    });
+    let found = found.map_err(|error: TimeoutError| Problem::new(Code::MappingPolicy, FIELD, error.to_string()));
+    problems.parsed(found)
 }
 
 /// How the path is rewritten: the prefix by `/`, unless something else is said, be it a path or not. An empty text leaves it as it is.

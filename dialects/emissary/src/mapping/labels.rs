@@ -93,7 +93,7 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Arc<Glo
         return None;
     };
     for domain in labels.keys().filter(|domain| ***domain != *service.domain) {
-        let why = format!("{} asks about labels of the domain {}", service.object, service.domain);
+        let why = format!("{} reads labels of the domain {}", service.object, service.domain);
         work.problems.no_effect(&format!("labels.{domain}"), &why);
     }
     let groups = labels.get(&*service.domain)?;

@@ -46,6 +46,12 @@ pub struct Pieces {
     pub usable: usize,
     /// How many have references that are not resolved.
     pub unresolved: usize,
+    /// The code of the first listener that is not accepted.
+    pub not_accepted: Option<Code>,
+    /// The code of the first listener that cannot be served.
+    pub not_usable: Option<Code>,
+    /// The code of the first listener that has references that are not resolved.
+    pub not_resolved: Option<Code>,
 }
 
 /// What the listeners of an object ask for, which are listeners of the Gateway.
@@ -73,6 +79,8 @@ pub fn of<'l>(
         };
         let at = owner.at(FieldPath::from("spec.listeners").index(index));
         pieces.verdicts.push(Verdict::new(Code::GatewayListener, at, why));
+        pieces.not_accepted.get_or_insert(Code::GatewayListener);
+        pieces.not_usable.get_or_insert(Code::GatewayListener);
     }
     pieces.compare_certificates(view);
     pieces
@@ -109,11 +117,17 @@ impl Pieces {
         let termination = shown.as_ref().map(|shown| shown.termination.as_ref());
         let is_usable = listener.is_served() && termination != Some(None);
         let conditions = conditions_of(listener, shown.as_ref(), is_usable);
-        self.unresolved +=
-            usize::from(conditions.iter().any(|it| it.kind == RESOLVED_REFS && it.status == Truth::False));
+        let unresolved = shown.as_ref().and_then(|shown| shown.unresolved.as_ref()).map(|unresolved| unresolved.code);
+        let unresolved = unresolved.or(listener.wrong_kinds.as_ref().map(|_| Code::GatewayRouteKinds));
+        self.unresolved += usize::from(unresolved.is_some());
+        self.not_resolved = self.not_resolved.or(unresolved);
         let lacks_ca = shown.as_ref().is_some_and(|shown| shown.lacks_ca);
-        self.accepted += usize::from(listener.is_served() && !lacks_ca);
+        let is_accepted = listener.is_served() && !lacks_ca;
+        self.accepted += usize::from(is_accepted);
         self.usable += usize::from(is_usable);
+        let code = code_of(listener, lacks_ca);
+        self.not_accepted = self.not_accepted.or((!is_accepted).then_some(code));
+        self.not_usable = self.not_usable.or((!is_usable).then_some(code));
         let kinds = listener.kinds.iter().map(|kind| {
             StatusValue::Record(vec![
                 ("group", StatusValue::text(kind.group())),
@@ -235,6 +249,15 @@ fn asking(shown: tls::Shown, gateway: &Gateway, listener: &Listener, view: &mut 
     let Ok(Some(frontend)) = clients::of_port(gateway, listener.port) else { return shown };
     let id = ObjectRef::new(kind::GATEWAY, gateway.meta.namespace.clone(), gateway.meta.name.clone());
     shown.asking(clients::resolve(&id, listener, &frontend, view))
+}
+
+/// The code of what is in the way of a listener that cannot be served.
+fn code_of(listener: &Listener, lacks_ca: bool) -> Code {
+    match &listener.refused {
+        Some(refused) => refused.code,
+        None if lacks_ca => Code::GatewayClientCa,
+        None => Code::GatewayCertificateRef,
+    }
 }
 
 fn conditions_of(listener: &Listener, shown: Option<&tls::Shown>, is_usable: bool) -> Vec<Condition> {

@@ -42,9 +42,10 @@ fn path_match(written: &http_route::PathMatch, field: &FieldPath) -> Result<Path
         PathMatchType::Exact => path().map(PathMatch::Exact),
         PathMatchType::PathPrefix => path().map(|path| PathMatch::below(&path)),
         PathMatchType::RegularExpression => regex(text, &value).map(PathMatch::Regex),
-        PathMatchType::Unknown(word) => {
-            Err(reject(&field.field("type"), format!("{word} is none of Exact, PathPrefix and RegularExpression")))
-        }
+        PathMatchType::Unknown(word) => Err(reject(
+            &field.field("type"),
+            format!("must be one of Exact, PathPrefix and RegularExpression, not {word}"),
+        )),
     }
 }
 

@@ -84,6 +84,9 @@ fn a_load_balancer_is_asked_for_one_address_and_has_that_or_another() {
     assert_eq!(said(&[]), (0, "Programmed=False/AddressNotAssigned".to_owned()));
     assert_eq!(said(&["192.0.2.1"]), (0, "Programmed=False/AddressNotUsable".to_owned()));
     assert_eq!(said(&["192.0.2.1", "192.0.2.7"]), (1, String::new()));
+    let fleet = FleetState { addresses: vec![Address::ip("192.0.2.1")], ..FleetState::default() };
+    let facts = of_fleet(StatusFacts::default(), &own, &fleet);
+    assert!(facts.object.conditions[0].message.starts_with("SES6002: "), "{:?}", facts.object.conditions);
 }
 
 /// What is wrong with the proxies of one Gateway is said on it, in the words and with the code of whoever creates them.
@@ -424,6 +427,26 @@ fn a_condition_that_does_not_hold_has_a_code() {
     assert_eq!(codes, ["SES3101", "SES6005", "SES6006", "SES6008", "SES6009", "SES7007"]);
     let message = |kind: &str| said.object.conditions.iter().find(|it| it.kind == kind).map(|it| it.message.clone());
     assert!(message("Programmed").is_some_and(|text| text.starts_with("SES6002: ")), "{:?}", message("Programmed"));
+}
+
+/// What is said about an object as a whole has the code of the first listener that it is about.
+#[test]
+fn a_gateway_and_a_set_say_the_code_of_their_first_listener_that_cannot_be_served() {
+    let mut world = World::default();
+    let bad = json!({ "tls": { "certificateRefs": [{ "name": "none" }] } });
+    let allowed = json!({ "allowedListeners": { "namespaces": { "from": "Same" } } });
+    let listeners = json!([listener("a", "HTTPS", 443, bad), listener("b", "ICMP", 80, json!({}))]);
+    world.gateway("web", listeners, allowed);
+    world.set("default", "set", 1, json!([listener("c", "ICMP", 81, json!({}))]));
+    let mut said = |kind: Kind, name: &str| {
+        let said = facts(&mut world, kind, name, true);
+        let code = |text: &str| text.split_once(": ").map_or(String::new(), |(code, _)| code.to_owned());
+        let shown = |it: &model::status::Condition| format!("{}={} {}", it.kind, it.status.word(), code(&it.message));
+        said.object.conditions.iter().map(shown).collect::<Vec<_>>()
+    };
+    let gateway = ["Accepted=True SES6005", "ResolvedRefs=False SES3101", "Programmed=False SES6009"];
+    assert_eq!(said(kind::GATEWAY, "web"), gateway);
+    assert_eq!(said(kind::LISTENER_SET, "set"), ["Accepted=False SES6005", "Programmed=False SES6005"]);
 }
 
 /// What is switched off is not claimed: neither as a kind that may attach nor as a feature.

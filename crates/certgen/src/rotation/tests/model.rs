@@ -14,6 +14,8 @@ struct Loaded {
     role: Role,
     bundle: Vec<Certificate>,
     leaf: Certificate,
+    /// Whether it is a proxy that presents a token in place of the certificate.
+    has_token: bool,
     /// Whether it reports what it has. Who does not, takes up a Secret before the time to settle is over.
     reports: bool,
     /// Since when there is something newer.
@@ -27,13 +29,16 @@ impl Loaded {
 
     fn report(&self) -> CertificateHolders {
         let mut cas: Vec<i64> = self.bundle.iter().map(|ca| ca.expires).collect();
-        // A proxy says only which of its CAs expires first.
-        if self.role == Role::Envoy {
+        let is_proxy = self.role == Role::Envoy;
+        // A proxy with a certificate says only which of its CAs expires first.
+        if is_proxy && !self.has_token {
             cas.sort_unstable();
             cas.truncate(1);
         }
-        let (cas, leaf) = if self.reports { (cas, Some(self.leaf.expires)) } else { (Vec::new(), None) };
-        CertificateHolders { names: Vec::new(), count: 1, is_proxy: self.role == Role::Envoy, cas, leaf }
+        let leaf = (!self.has_token).then_some(self.leaf.expires);
+        let (cas, leaf) = if self.reports { (cas, leaf) } else { (Vec::new(), None) };
+        let is_complete = self.reports && (!is_proxy || self.has_token);
+        CertificateHolders { names: Vec::new(), count: 1, is_proxy, cas, is_complete, leaf }
     }
 }
 
@@ -43,8 +48,8 @@ enum Event {
     Step,
     /// Somebody takes up its Secret.
     Refresh(usize),
-    /// Somebody starts, with the Secret as it is.
-    Start(bool, bool),
+    /// Somebody starts, with the Secret as it is: a proxy or not, with a token or not, reporting or not.
+    Start(bool, bool, bool),
     /// Somebody ends.
     End(usize),
     /// Time passes, in seconds.
@@ -63,7 +68,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         10 => Just(Event::Step),
         8 => (0usize..8).prop_map(Event::Refresh),
-        1 => any::<(bool, bool)>().prop_map(|(proxy, reports)| Event::Start(proxy, reports)),
+        1 => any::<(bool, bool, bool)>().prop_map(|(proxy, token, reports)| Event::Start(proxy, token, reports)),
         1 => (0usize..8).prop_map(Event::End),
         4 => (0..2000i64).prop_map(Event::Pass),
         1 => prop_oneof![Just(20), Just(400), Just(4000)].prop_map(Event::PassDays),
@@ -83,18 +88,21 @@ struct World {
 impl World {
     fn new() -> World {
         let mut world = World { secrets: installed(), all: Vec::new(), reports: Vec::new(), now: START };
-        for (proxy, reports) in [(false, true), (false, true), (true, true), (true, true), (true, false)] {
-            world.start(proxy, reports);
+        for reports in [true, true] {
+            world.start(false, false, reports);
+        }
+        for (token, reports) in [(false, true), (false, false), (true, true)] {
+            world.start(true, token, reports);
         }
         world.report();
         world
     }
 
-    fn start(&mut self, proxy: bool, reports: bool) {
+    fn start(&mut self, proxy: bool, token: bool, reports: bool) {
         let role = if proxy { Role::Envoy } else { Role::Server };
         let secret = self.secrets.of(role).unwrap();
         let (bundle, leaf) = (secret.bundle.clone(), secret.leaf.clone());
-        self.all.push(Loaded { role, bundle, leaf, reports, stale_since: None });
+        self.all.push(Loaded { role, bundle, leaf, has_token: proxy && token, reports, stale_since: None });
     }
 
     fn refresh(&mut self, which: usize) {
@@ -154,7 +162,7 @@ impl World {
     fn check(&self) {
         for one in &self.all {
             for other in &self.all {
-                let meet = one.role == Role::Server || other.role == Role::Server;
+                let meet = (one.role == Role::Server || other.role == Role::Server) && !other.has_token;
                 assert!(
                     !meet || one.trusts(other),
                     "at {}: {:?} trusts {:?}, {:?} presents {:?}",
@@ -179,8 +187,8 @@ proptest! {
             match event {
                 Event::Step => world.step(),
                 Event::Refresh(which) => world.refresh(which),
-                Event::Start(proxy, reports) if world.all.len() < 8 => {
-                    world.start(proxy, reports);
+                Event::Start(proxy, token, reports) if world.all.len() < 8 => {
+                    world.start(proxy, token, reports);
                     world.report();
                 }
                 Event::Start(..) => {}

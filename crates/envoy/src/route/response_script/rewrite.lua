@@ -1,4 +1,4 @@
--- Changes responses: see route/response_script.rs. What to change is in the filter's context.
+-- Changes responses, and notes headers of requests: see route/response_script.rs. What to do is in the filter's context.
 local function trimmed(text)
   return string.match(text, "^%s*(.-)%s*$")
 end
@@ -40,7 +40,7 @@ local function rewrite_cookies(headers, changes)
   end
 end
 
--- Gives a response the length and the status that it had before an authorization server added headers to it.
+-- Gives a response the length and the status that it had before a server that is asked about requests added headers to it.
 local function restore(headers, noted)
   if noted ~= nil and noted["length"] ~= nil then
     headers:replace("content-length", noted["length"])
@@ -49,6 +49,20 @@ local function restore(headers, noted)
   end
   if noted ~= nil and noted["status"] ~= nil then
     headers:replace(":status", noted["status"])
+  end
+end
+
+-- Notes what a rate limit service may not change of a request.
+function envoy_on_request(request)
+  if not request:filterContext():get("notes") then
+    return
+  end
+  local headers, metadata = request:headers(), request:streamInfo():dynamicMetadata()
+  for _, name in ipairs(protected) do
+    local value = headers:get(name)
+    if value then
+      metadata:set("sesame.request", name, value)
+    end
   end
 end
 

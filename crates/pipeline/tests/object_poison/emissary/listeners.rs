@@ -11,7 +11,7 @@ pub fn host(dice: &mut Dice, number: usize) -> Value {
         &[
             (
                 "tlsSecret",
-                |dice| json!({ "name": dice.any(&["cert", "none"]), "namespace": dice.any(&["poison", "other"]) }),
+                |dice| json!({ "name": dice.any(&["cert", "bad", "none"]), "namespace": dice.any(&["poison", "other"]) }),
             ),
             ("tls", |dice| json!({ "min_tls_version": dice.any(&["v1.2"]) })),
             ("tlsContext", |dice| json!({ "name": dice.any(&["context"]) })),

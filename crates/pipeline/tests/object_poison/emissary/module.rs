@@ -21,6 +21,9 @@ const MODULE: &[(&str, Make)] = &[
         "defaults",
         |dice| json!({ "add_request_headers": added(dice), "stats_name": dice.any(&["a.b"]), "httpmapping": { "add_response_headers": added(dice) } }),
     ),
+    // Both are there: with a resolver that is not, every Mapping is closed.
+    ("resolver", |dice| dice.of(&["kubernetes-service", "kubernetes-endpoint"]).into()),
+    ("enable_ipv4", |dice| (dice.roll(2) == 0).into()),
     ("enable_ipv6", |dice| (dice.roll(2) == 0).into()),
     ("add_linkerd_headers", |_| true.into()),
     ("server_name", |dice| dice.any(&["edge"])),

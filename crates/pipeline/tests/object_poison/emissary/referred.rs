@@ -7,7 +7,7 @@ use kinds::Object;
 use serde_json::{Value, json};
 use testbed::{cases::object, certs::Ca};
 
-/// Secrets with a certificate, a CA and a list of revoked certificates that are what they should be.
+/// Secrets with a certificate, a CA and a list of revoked certificates that are what they should be, and one in which nothing is.
 pub fn secrets(ca: &Ca) -> Vec<Object> {
     let leaf = ca.leaf("h1.example.com").dns("*.example.com").make();
     let of = |name: &str, kind: &str, data: Value| {
@@ -17,8 +17,9 @@ pub fn secrets(ca: &Ca) -> Vec<Object> {
     let pair = json!({ "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() });
     vec![
         of("cert", "kubernetes.io/tls", pair),
-        of("ca", "Opaque", json!({ "tls.crt": ca.pem() })),
+        of("ca", "Opaque", json!({ "ca.crt": ca.pem() })),
         of("crl", "Opaque", json!({ "crl.pem": ca.crl([]).pem() })),
+        of("bad", "Opaque", json!({ "tls.crt": "text", "tls.key": "text", "ca.crt": "text", "crl.pem": "text" })),
     ]
 }
 
@@ -40,12 +41,12 @@ pub fn tls_context(dice: &mut Dice, number: usize) -> Value {
     let mut spec = dice.map(
         4,
         &[
-            ("secret", |dice| dice.any(&["cert", "cert.poison", "none"])),
+            ("secret", |dice| dice.any(&["cert", "cert.poison", "bad", "none"])),
             ("cert_chain_file", |dice| dice.any(&["/etc/passwd"])),
             ("private_key_file", |dice| dice.any(&["/etc/passwd"])),
-            ("ca_secret", |dice| dice.any(&["ca", "none"])),
+            ("ca_secret", |dice| dice.any(&["ca", "bad", "none"])),
             ("cacert_chain_file", |dice| dice.any(&["/etc/passwd"])),
-            ("crl_secret", |dice| dice.any(&["crl", "none"])),
+            ("crl_secret", |dice| dice.any(&["crl", "bad", "none"])),
             ("alpn_protocols", |dice| dice.any(&["h2,http/1.1", "h2, http/1.1", "h2"])),
             ("cert_required", |dice| (dice.roll(2) == 0).into()),
             ("min_tls_version", |dice| dice.any(&["v1.0", "v1.2", "v1.3"])),

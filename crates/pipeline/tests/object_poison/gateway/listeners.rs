@@ -1,12 +1,29 @@
-//! Gateways and ListenerSets.
+//! GatewayClasses, Gateways and ListenerSets.
 
-use super::{GATEWAYS, GROUP};
+use super::{CLASSES, GATEWAYS, GROUP};
 use crate::dice::Dice;
+use dialect_gateway::CONTROLLER;
 use serde_json::{Value, json};
 
 const PROTOCOLS: [&str; 8] = ["HTTP", "HTTP", "HTTPS", "TLS", "TCP", "UDP", "projectcontour.io/https", "SCTP"];
 const CERTIFICATES: [&str; 10] =
     ["cert", "cert", "rsa", "weak", "wrong-key", "truncated", "garbage", "empty", "mutated", "missing"];
+
+/// The specification of a GatewayClass, ours mostly.
+pub fn class(dice: &mut Dice) -> Value {
+    let mut spec =
+        dice.map(3, &[("parametersRef", class_parameters), ("description", |dice| dice.any(&["Gateways of a team"]))]);
+    spec["controllerName"] = dice.any(&[CONTROLLER, CONTROLLER, CONTROLLER, "example.com/controller"]);
+    spec
+}
+
+fn class_parameters(dice: &mut Dice) -> Value {
+    let mut parameters = dice.map(2, &[("namespace", |dice| dice.any(&["poison", "good"]))]);
+    for (field, good) in [("group", "example.com"), ("kind", "Parameters"), ("name", "a")] {
+        parameters[field] = dice.any(&[good]);
+    }
+    if dice.once_in(10) { dice.wrong() } else { parameters }
+}
 
 /// The specification of a Gateway.
 pub fn gateway(dice: &mut Dice, number: usize) -> Value {
@@ -19,7 +36,8 @@ pub fn gateway(dice: &mut Dice, number: usize) -> Value {
             ("defaultScope", |dice| dice.any(&["All", "None"])),
         ],
     );
-    spec["gatewayClassName"] = dice.any(&["sesame"]);
+    let other = format!("class{}", dice.roll(CLASSES));
+    spec["gatewayClassName"] = if dice.once_in(8) { other.into() } else { dice.any(&["sesame"]) };
     spec["listeners"] = dice.list(6, |dice| listener(dice, number));
     if dice.once_in(2) {
         spec["allowedListeners"] = json!({ "namespaces": namespaces(dice) });

@@ -1,4 +1,4 @@
-//! The archive: files in a folder, compressed, and a list of what could not be had.
+//! The archive: files in a folder, compressed, and a list of what is not available.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -95,7 +95,7 @@ fn gateway_api(releases: &BTreeSet<String>) -> Check {
         return Check::new("gateway api", CheckResult::Ok, format!("release {listed}"));
     }
     let message =
-        format!("release {listed}; Sesame is made for {made_for}, and says on GatewayClasses what it does not know");
+        format!("release {listed}; Sesame supports {made_for}, and sets SupportedVersion of GatewayClasses to False");
     Check::new("gateway api", CheckResult::Warning, message)
 }
 

@@ -131,7 +131,7 @@ pub fn sum(pages: Vec<(String, Result<Page>)>) -> Result<Status> {
             Ok(page) => page,
             Err(error) => {
                 let why = format!("{error:#}");
-                status.findings.push(format!("replica {name} cannot be asked: {why}"));
+                status.findings.push(format!("replica {name} cannot be queried: {why}"));
                 status.replicas.push(unknown(name, why));
                 failure.get_or_insert(error);
                 continue;
@@ -254,7 +254,7 @@ mod tests {
         let expected = [
             "proxy envoy-1 of fleet shared is behind for 10 s: 1 cds",
             "proxy envoy-1 of fleet shared rejects 1 cds",
-            "replica c cannot be asked: refused",
+            "replica c cannot be queried: refused",
             "2 replicas take themselves for the leader",
         ];
         assert_eq!(findings[..4], expected);

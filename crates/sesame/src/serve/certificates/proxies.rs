@@ -4,9 +4,14 @@
 //! of a cluster expire in its statistics, of a bundle of CAs the one that expires first; that tells certificates apart. Who
 //! does not answer is among them: an Envoy that is bootstrapped by an older version, or whose listener for statistics cannot be
 //! reached.
+//!
+//! An Envoy with a token has the CAs in its bootstrap, where they cannot change while it runs, and says all of them in its node. It is
+//! believed, since its answer decides on its own connection alone: one that claims a CA that it does not have cannot connect once
+//! that CA signs. One that denies having a CA is waited for like any that is behind, until shortly before the old CA expires; it could
+//! delay a rotation as long with false statistics.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -37,40 +42,62 @@ const LISTED: usize = 3;
 /// The CA and the certificate of a proxy, by when they expire.
 type Expiries = (Option<i64>, Option<i64>);
 
-/// Asks all proxies that are connected.
-pub async fn ask(server: &Server, port: u16) -> Vec<CertificateHolders> {
-    let mut clients: BTreeSet<(String, Option<IpAddr>)> = BTreeSet::new();
+/// What is known of a proxy.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Answer {
+    /// All CAs, as its node says.
+    Node(Vec<i64>),
+    /// What its statistics show.
+    Statistics(Expiries),
+}
+
+/// Asks all proxies that are connected. Of the CAs that one says it has, only those of this replica count.
+pub async fn ask(server: &Server, port: u16, cas: &[i64]) -> Vec<CertificateHolders> {
+    let mut clients = BTreeSet::new();
     for (_, acks) in server.all_acks() {
         for client in acks.clients() {
             let address = client.identity.address.map(|address| address.ip());
-            clients.insert((client.identity.node.to_string(), address));
+            clients.insert((client.identity.node.to_string(), address, known(&client.identity.ca_expirations, cas)));
         }
     }
-    let asking = clients.into_iter().map(|(node, address)| async move {
-        let expiries = match address {
-            Some(address) => expiries(SocketAddr::new(address, port)).await.unwrap_or_else(|error| {
-                debug!(node, %address, "cannot read which certificates the proxy has: {error:#}");
-                (None, None)
-            }),
-            None => (None, None),
+    let asking = clients.into_iter().map(|(node, address, said)| async move {
+        let answer = match (said, address) {
+            (Some(cas), _) => Answer::Node(cas),
+            (None, Some(address)) => {
+                let expiries = expiries(SocketAddr::new(address, port)).await.unwrap_or_else(|error| {
+                    debug!(node, %address, "cannot read which certificates the proxy has: {error:#}");
+                    (None, None)
+                });
+                Answer::Statistics(expiries)
+            }
+            (None, None) => Answer::Statistics((None, None)),
         };
-        (node, expiries)
+        (node, answer)
     });
-    let answers: Vec<(String, Expiries)> = futures::stream::iter(asking).buffer_unordered(AT_ONCE).collect().await;
+    let answers: Vec<(String, Answer)> = futures::stream::iter(asking).buffer_unordered(AT_ONCE).collect().await;
     together(answers)
 }
 
+/// Those of these CAs that a proxy says it has, in a fixed order; none if it says nothing.
+fn known(said: &[i64], cas: &[i64]) -> Option<Vec<i64>> {
+    (!said.is_empty()).then(|| cas.iter().copied().filter(|ca| said.contains(ca)).collect())
+}
+
 /// Those that have the same, in a fixed order.
-fn together(answers: Vec<(String, Expiries)>) -> Vec<CertificateHolders> {
-    let mut holders: BTreeMap<Expiries, Vec<String>> = BTreeMap::new();
-    for (node, expiries) in answers {
-        holders.entry(expiries).or_default().push(node);
+fn together(answers: Vec<(String, Answer)>) -> Vec<CertificateHolders> {
+    let mut holders: BTreeMap<Answer, Vec<String>> = BTreeMap::new();
+    for (node, answer) in answers {
+        holders.entry(answer).or_default().push(node);
     }
-    let holders = holders.into_iter().map(|((ca, leaf), mut names)| {
+    let holders = holders.into_iter().map(|(answer, mut names)| {
         let count = names.len();
         names.sort();
         names.truncate(LISTED);
-        CertificateHolders { names, count, is_proxy: true, cas: ca.into_iter().collect(), leaf }
+        let (cas, is_complete, leaf) = match answer {
+            Answer::Node(cas) => (cas, true, None),
+            Answer::Statistics((ca, leaf)) => (ca.into_iter().collect(), false, leaf),
+        };
+        CertificateHolders { names, count, is_proxy: true, cas, is_complete, leaf }
     });
     holders.collect()
 }
@@ -129,10 +156,22 @@ mod tests {
 
     #[test]
     fn those_that_have_the_same_are_counted_together() {
-        let answers = (0..5).map(|at| (format!("e{at}"), (Some(1), Some(if at == 4 { 3 } else { 2 })))).collect();
+        let leaf = |at: i32| Some(if at == 4 { 3 } else { 2 });
+        let answers = (0..5).map(|at| (format!("e{at}"), Answer::Statistics((Some(1), leaf(at))))).collect();
         let holders = together(answers);
         let found: Vec<_> = holders.iter().map(|it| (it.count, it.names.len(), it.leaf)).collect();
         assert_eq!(found, [(4, 3, Some(2)), (1, 1, Some(3))]);
-        assert!(holders.iter().all(|it| it.is_proxy && it.cas == [1]));
+        assert!(holders.iter().all(|it| it.is_proxy && it.cas == [1] && !it.is_complete));
+    }
+
+    #[test]
+    fn a_proxy_that_says_its_cas_is_known_by_those_that_the_replica_has() {
+        assert_eq!(known(&[], &[9, 7]), None);
+        let said = [&[7][..], &[7, 9], &[9, 8, 7, 7], &[8]];
+        let answers = said.iter().map(|said| ("e".to_owned(), Answer::Node(known(said, &[9, 7]).expect("it says"))));
+        let holders = together(answers.collect());
+        let found: Vec<_> = holders.iter().map(|it| (it.count, it.cas.clone())).collect();
+        assert_eq!(found, [(1, vec![]), (1, vec![7]), (2, vec![9, 7])]);
+        assert!(holders.iter().all(|it| it.is_proxy && it.is_complete && it.leaf.is_none()));
     }
 }

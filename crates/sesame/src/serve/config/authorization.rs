@@ -39,7 +39,7 @@ impl Authorization {
 
 /// The server, and how it is asked.
 pub const AUTHORIZATION: &[Row] = rows! {
-    works("globalExtAuth.extensionService" = "globalExtAuth.extensionRef", "`namespace/name`", "", "ExtensionService of the authorization server that is asked about all routes of all dialects, over HTTP and HTTPS, unless their objects say otherwise; the keys below hold also for hosts that name it themselves", |c, n| c.authorization.extension = extension(n)?);
+    works("globalExtAuth.extensionService" = "globalExtAuth.extensionRef", "`namespace/name`", "", "ExtensionService of the authorization server that checks all routes of all APIs, over HTTP and HTTPS, unless their objects say otherwise; the keys below hold also for hosts that name it themselves", |c, n| c.authorization.extension = extension(n)?);
     works("globalExtAuth.serviceType" = "globalExtAuth.serviceType", "`grpc` or `http`", "grpc", "protocol of the authorization server, also for hosts that name it", |c, n| c.authorization.server.service_type = Some(text(n)?).filter(|word| word != "grpc").map(Into::into));
     works("globalExtAuth.httpSettings" = "globalExtAuth.httpSettings", AS_IN_OBJECTS, "", "settings of HTTP authorization servers, also for hosts that name the server; `allowedAuthorizationHeaders` has no effect", |c, n| c.authorization.server.http_settings = Some(part(n)?));
     works("globalExtAuth.failOpen" = "globalExtAuth.failOpen", BOOLEAN, "false", "allow requests when the service is unavailable; otherwise they are answered 403, also of hosts that name it", |c, n| c.authorization.server.fail_open = boolean(n)?);

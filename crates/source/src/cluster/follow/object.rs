@@ -116,6 +116,6 @@ fn key(kind: Kind, names: &Names) -> ObjectRef {
 
 /// What is said of an object that cannot be decoded at all.
 pub fn undecodable(error: &DecodeError, key: ObjectRef) -> Problem {
-    let why = format!("{error}; what was read of it before stays in force");
+    let why = format!("{error}; its last readable version stays in effect");
     Problem::new(Code::NotDecodable, why).on(key).field(error.path())
 }

@@ -12,7 +12,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::identity::{Credential, Fleet};
+use crate::identity::Credential;
 use crate::limits::Limits;
 use crate::server::{Config, Server};
 
@@ -122,9 +122,13 @@ async fn requests_that_still_arrive_are_bounded_together() {
 async fn those_of_the_fleet_of_one_object_get_a_part_of_the_room() {
     let connection = connection(Limits::default(), 800 * KIB);
     let fleet = connection.inner.runtime(&Fleet::named("shop", "edge"));
-    let own = Client::that_sent(&connection, Some(fleet.clone()), 165 * KIB).await;
+    let own = Client::that_sent(&connection, Some(fleet.clone()), 101 * KIB).await;
     assert_eq!(own.end().await, ("no_room", Code::Unavailable));
-    let own = Client::that_sent(&connection, Some(fleet), 164 * KIB).await;
+    let small = Client::that_sent(&connection, Some(fleet.clone()), 50 * KIB).await;
+    assert_eq!(fleet.waiting.available_permits(), 50 * KIB, "every byte is charged to the fleet");
+    assert_eq!(connection.inner.waiting.available_permits(), 800 * KIB, "and not all to everybody");
+    let own = Client::that_sent(&connection, Some(fleet), 50 * KIB).await;
+    assert!(!small.received.is_finished());
     let other = Client::that_sent(&connection, None, 700 * KIB).await;
     assert!(!own.received.is_finished() && !other.received.is_finished());
 }

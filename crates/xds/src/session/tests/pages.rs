@@ -65,7 +65,7 @@ fn each_secret_has_a_response_of_its_own() {
     assert_eq!(summaries(&first), ["sds a", "sds b"], "as many as may be in flight");
     bench.ack(&first[0]);
     assert_eq!(summaries(&bench.responses()), ["sds c"]);
-    assert_eq!(bench.answer(&first[1], Some("no")).refused.len(), 1);
+    assert_eq!(bench.answer(&first[1], Some("no")).rejected.len(), 1);
     assert_eq!(bench.settle(), ["sds -b", "sds -d"], "what is refused is taken back first");
 }
 

@@ -28,7 +28,7 @@ fn refuse(total: usize, bad: &[usize], kind: Kind, words: fn(&[&str]) -> String)
         }
         let error = (!culprits.is_empty()).then(|| words(&culprits));
         let answer = bench.answer(&response, error.as_deref());
-        found.extend(answer.refused.iter().map(|refused| refused.entry.name.to_string()));
+        found.extend(answer.rejected.iter().map(|rejected| rejected.entry.name.to_string()));
         waiting.extend(bench.responses());
         assert!(responses < 10 * total, "in a loop");
     }
@@ -78,8 +78,8 @@ fn a_refused_version_is_sent_again_only_when_it_changes() {
     bench.subscribe(Kind::Listener, &[]);
     let first = bench.response();
     let answer = bench.answer(&first, Some("no"));
-    assert_eq!(answer.refused.len(), 1);
-    assert_eq!(&*answer.refused[0].text, "no");
+    assert_eq!(answer.rejected.len(), 1);
+    assert_eq!(&*answer.rejected[0].text, "no");
     bench.publish(vec![resource(Kind::Listener, "b", "1")], &[]);
     assert_eq!(bench.settle(), ["lds b"]);
     bench.publish(vec![resource(Kind::Listener, "a", "2")], &[]);
@@ -369,7 +369,7 @@ fn what_a_client_refused_before_it_left_is_not_sent_when_it_is_back() {
     bench.publish(vec![resource(Kind::Listener, "a", "2"), resource(Kind::Listener, "b", "1")], &[]);
     let version = |bench: &Bench, name: &str| bench.session.table(Kind::Listener).get(name).expect("published").version;
     let mut options = options(Style::Delta, &bench.limits, None);
-    options.refused.insert((Kind::Listener, "a".into(), version(&bench, "a")));
+    options.rejected.insert((Kind::Listener, "a".into(), version(&bench, "a")));
     bench.session = Session::new(options, bench.session.view.clone(), bench.now);
     let b = version(&bench, "b");
     bench.resume(Kind::Listener, &[], &[("a", 1), ("b", b)]);
@@ -391,7 +391,7 @@ fn a_secret_that_is_refused_is_followed_by_what_was_there() {
     bench.publish(vec![secret("a", "2"), secret("b", "1")], &[]);
     let both = bench.responses();
     assert_eq!(summaries(&both), ["sds a", "sds b"]);
-    assert_eq!(bench.answer(&both[0], Some("cannot be loaded")).refused.len(), 1);
+    assert_eq!(bench.answer(&both[0], Some("cannot be loaded")).rejected.len(), 1);
     let back = bench.response();
     assert_eq!((summary(&back).as_str(), &*back.upserts[0].body), ("sds a", &b"1"[..]));
     bench.ack(&both[1]);
@@ -418,14 +418,14 @@ fn of_several_secrets_that_are_refused_together_all_are_taken_back() {
     bench.publish(vec![secret("a", "2"), secret("b", "2")], &[]);
     let both = bench.response();
     assert_eq!(summary(&both), "sds a b");
-    assert!(answer(&mut bench, &both, Some("cannot be loaded")).refused.is_empty(), "it may be either");
+    assert!(answer(&mut bench, &both, Some("cannot be loaded")).rejected.is_empty(), "it may be either");
     let back = bench.response();
     assert_eq!(summary(&back), "sds a b");
     assert!(back.upserts.iter().all(|entry| &*entry.body == b"1"), "both are taken back");
     answer(&mut bench, &back, None);
     let half = bench.response();
     assert_eq!(summary(&half), "sds a");
-    assert_eq!(answer(&mut bench, &half, Some("cannot be loaded")).refused.len(), 1);
+    assert_eq!(answer(&mut bench, &half, Some("cannot be loaded")).rejected.len(), 1);
 }
 
 #[test]
@@ -511,7 +511,7 @@ fn a_secret_that_was_refused_on_an_earlier_stream_is_not_sent_on_the_next() {
     let mut options = options(Style::Delta, &bench.limits, None);
     for name in ["a", "b"] {
         let version = bench.session.table(Kind::Secret).get(name).expect("published").version;
-        options.refused.insert((Kind::Secret, name.into(), version));
+        options.rejected.insert((Kind::Secret, name.into(), version));
     }
     bench.session = Session::new(options, bench.session.view.clone(), bench.now);
     bench.subscribe(Kind::Secret, &["a", "c"]);

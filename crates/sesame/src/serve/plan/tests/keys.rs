@@ -145,45 +145,161 @@ const FIELDS: &[(&str, &str, Check)] = &[
     ("envoy.health.port", "9", |p| p.pipeline.stats == Bind::any(9)),
 ];
 
-/// Keys whose effect is seen only together with others, or not at all.
-const QUIET: [&str; 36] = [
-    "tracing.serviceName",
-    "tracing.overallSampling",
-    "tracing.clientSampling",
-    "tracing.randomSampling",
-    "tracing.maxPathTagLength",
-    "tracing.includePodDetail",
-    "tracing.customTags",
-    "globalExtAuth.serviceType",
-    "globalExtAuth.httpSettings",
-    "globalExtAuth.failOpen",
-    "globalExtAuth.authPolicy",
-    "globalExtAuth.responseTimeout",
-    "globalExtAuth.withRequestBody",
-    "rateLimitService.domain",
-    "rateLimitService.failOpen",
-    "rateLimitService.enableXRateLimitHeaders",
-    "rateLimitService.enableResourceExhaustedCode",
-    "rateLimitService.defaultGlobalRateLimitPolicy",
-    "rateLimitService.addNamespace",
-    "metrics.envoy.address",
-    "metrics.contour.server-certificate-path",
-    "metrics.contour.server-key-path",
-    "metrics.contour.ca-certificate-path",
-    "metrics.envoy.server-certificate-path",
-    "metrics.envoy.server-key-path",
-    "metrics.envoy.ca-certificate-path",
-    "omEnforcedHealthListener.address",
-    "json-fields",
-    "featureFlags",
-    "tls.fallback-certificate.namespace",
-    "tls.fallback-certificate.name",
-    "tls.envoy-client-certificate.namespace",
-    "tls.envoy-client-certificate.name",
-    "gateway.gatewayRef.namespace",
-    "gateway.gatewayRef.name",
-    "policy.applyToIngress",
+/// A row of [`TOGETHER`] about a section whose keys have the same names in the object, beside the reference to its ExtensionService.
+macro_rules! of_service {
+    ($section:literal, $reference:literal, $key:literal, $value:literal $(, $more:literal)?) => {
+        (
+            concat!($section, ".", $key),
+            concat!($section, ": {extensionService: edge/a", $(", ", $more,)? "}"),
+            concat!($section, ": {extensionService: edge/a", $(", ", $more,)? ", ", $key, ": ", $value, "}"),
+            concat!(
+                $section, ": {", $reference, ": {namespace: edge, name: a}", $(", ", $more,)? ", ", $key, ": ", $value, "}"
+            ),
+        )
+    };
+}
+
+/// Keys whose effect is seen only together with others: a file with another value or none, one with a value, and the object that says
+/// the same.
+const TOGETHER: &[(&str, &str, &str, &str)] = &[
+    of_service!("tracing", "extensionService", "serviceName", "shop"),
+    of_service!("tracing", "extensionService", "overallSampling", "'10'"),
+    of_service!("tracing", "extensionService", "clientSampling", "'0'"),
+    of_service!("tracing", "extensionService", "randomSampling", "'0.25'"),
+    of_service!("tracing", "extensionService", "maxPathTagLength", "12"),
+    of_service!("tracing", "extensionService", "includePodDetail", "false"),
+    of_service!("tracing", "extensionService", "customTags", "[{tagName: team, literal: edge}]"),
+    of_service!("globalExtAuth", "extensionRef", "serviceType", "http"),
+    of_service!("globalExtAuth", "extensionRef", "httpSettings", "{pathPrefix: /a}", "serviceType: http"),
+    of_service!("globalExtAuth", "extensionRef", "failOpen", "true"),
+    of_service!("globalExtAuth", "extensionRef", "authPolicy", "{disabled: true}"),
+    of_service!("globalExtAuth", "extensionRef", "responseTimeout", "1s"),
+    of_service!("globalExtAuth", "extensionRef", "withRequestBody", "{maxRequestBytes: 7}"),
+    of_service!("rateLimitService", "extensionService", "domain", "shop"),
+    of_service!("rateLimitService", "extensionService", "failOpen", "true"),
+    of_service!("rateLimitService", "extensionService", "enableXRateLimitHeaders", "true"),
+    of_service!("rateLimitService", "extensionService", "enableResourceExhaustedCode", "true"),
+    of_service!(
+        "rateLimitService",
+        "extensionService",
+        "defaultGlobalRateLimitPolicy",
+        "{descriptors: [{entries: [{remoteAddress: {}}]}]}"
+    ),
+    of_service!("rateLimitService", "extensionService", "addNamespace", "true"),
+    (
+        "metrics.envoy.address",
+        "metrics: {envoy: {port: 9003}}",
+        "metrics: {envoy: {port: 9003, address: 127.0.0.1}}",
+        "envoy: {metrics: {port: 9003, address: 127.0.0.1}}",
+    ),
+    (
+        "metrics.contour.server-certificate-path",
+        "metrics: {contour: {port: 9000, server-key-path: /k, server-certificate-path: /other}}",
+        "metrics: {contour: {port: 9000, server-key-path: /k, server-certificate-path: /c}}",
+        "metrics: {port: 9000, tls: {keyFile: /k, certFile: /c}}",
+    ),
+    (
+        "metrics.contour.server-key-path",
+        "metrics: {contour: {port: 9000, server-certificate-path: /c, server-key-path: /other}}",
+        "metrics: {contour: {port: 9000, server-certificate-path: /c, server-key-path: /k}}",
+        "metrics: {port: 9000, tls: {certFile: /c, keyFile: /k}}",
+    ),
+    (
+        "metrics.contour.ca-certificate-path",
+        "metrics: {contour: {port: 9000, server-certificate-path: /c, server-key-path: /k}}",
+        "metrics: {contour: {port: 9000, server-certificate-path: /c, server-key-path: /k, ca-certificate-path: /ca}}",
+        "metrics: {port: 9000, tls: {certFile: /c, keyFile: /k, caFile: /ca}}",
+    ),
+    (
+        "metrics.envoy.server-certificate-path",
+        "metrics: {envoy: {port: 9003, server-key-path: /k, server-certificate-path: /other}}",
+        "metrics: {envoy: {port: 9003, server-key-path: /k, server-certificate-path: /c}}",
+        "envoy: {metrics: {port: 9003, tls: {keyFile: /k, certFile: /c}}}",
+    ),
+    (
+        "metrics.envoy.server-key-path",
+        "metrics: {envoy: {port: 9003, server-certificate-path: /c, server-key-path: /other}}",
+        "metrics: {envoy: {port: 9003, server-certificate-path: /c, server-key-path: /k}}",
+        "envoy: {metrics: {port: 9003, tls: {certFile: /c, keyFile: /k}}}",
+    ),
+    (
+        "metrics.envoy.ca-certificate-path",
+        "metrics: {envoy: {port: 9003, server-certificate-path: /c, server-key-path: /k}}",
+        "metrics: {envoy: {port: 9003, server-certificate-path: /c, server-key-path: /k, ca-certificate-path: /ca}}",
+        "envoy: {metrics: {port: 9003, tls: {certFile: /c, keyFile: /k, caFile: /ca}}}",
+    ),
+    (
+        "omEnforcedHealthListener.address",
+        "omEnforcedHealthListener: {port: 9004}",
+        "omEnforcedHealthListener: {port: 9004, address: 127.0.0.1}",
+        "envoy: {omEnforcedHealth: {port: 9004, address: 127.0.0.1}}",
+    ),
+    (
+        "json-fields",
+        "{accesslog-format: json}",
+        "{accesslog-format: json, json-fields: [method]}",
+        "envoy: {logging: {accessLogFormat: json, accessLogJSONFields: [method]}}",
+    ),
+    (
+        "tls.fallback-certificate.namespace",
+        "tls: {fallback-certificate: {name: b, namespace: other}}",
+        "tls: {fallback-certificate: {name: b, namespace: a}}",
+        "httpproxy: {fallbackCertificate: {name: b, namespace: a}}",
+    ),
+    (
+        "tls.fallback-certificate.name",
+        "tls: {fallback-certificate: {namespace: a, name: other}}",
+        "tls: {fallback-certificate: {namespace: a, name: b}}",
+        "httpproxy: {fallbackCertificate: {namespace: a, name: b}}",
+    ),
+    (
+        "tls.envoy-client-certificate.namespace",
+        "tls: {envoy-client-certificate: {name: b, namespace: other}}",
+        "tls: {envoy-client-certificate: {name: b, namespace: a}}",
+        "envoy: {clientCertificate: {name: b, namespace: a}}",
+    ),
+    (
+        "tls.envoy-client-certificate.name",
+        "tls: {envoy-client-certificate: {namespace: a, name: other}}",
+        "tls: {envoy-client-certificate: {namespace: a, name: b}}",
+        "envoy: {clientCertificate: {namespace: a, name: b}}",
+    ),
+    (
+        "gateway.gatewayRef.namespace",
+        "gateway: {gatewayRef: {name: b, namespace: other}}",
+        "gateway: {gatewayRef: {name: b, namespace: a}}",
+        "gateway: {gatewayRef: {name: b, namespace: a}}",
+    ),
+    (
+        "gateway.gatewayRef.name",
+        "gateway: {gatewayRef: {namespace: a, name: other}}",
+        "gateway: {gatewayRef: {namespace: a, name: b}}",
+        "gateway: {gatewayRef: {namespace: a, name: b}}",
+    ),
+    (
+        "policy.applyToIngress",
+        "policy: {request-headers: {set: {X-A: b}}}",
+        "policy: {request-headers: {set: {X-A: b}}, applyToIngress: true}",
+        "policy: {requestHeaders: {set: {X-A: b}}, applyToIngress: true}",
+    ),
 ];
+
+/// Keys whose effect is not in the plan, and why.
+const NOT_IN_THE_PLAN: &[(&str, &str)] = &[("featureFlags", "the only flag is always on")];
+
+/// Whether the effect of a key is shown by [`TOGETHER`], or not in the plan.
+fn is_shown_apart(path: &str) -> bool {
+    TOGETHER.iter().any(|(key, ..)| *key == path) || NOT_IN_THE_PLAN.iter().any(|(key, _)| *key == path)
+}
+
+/// All that a plan has of the keys in [`TOGETHER`]. Of the rest, the default of the idle timeout of connections is another in an object.
+fn compared(plan: Plan) -> (pipeline::Settings, String) {
+    let mut settings = plan.pipeline;
+    for http in [&mut settings.http_settings, &mut settings.https_settings] {
+        http.connection_idle = Timeout::Default;
+    }
+    (settings, format!("{:?} {:?}", plan.metrics, plan.metrics_tls))
+}
 
 #[test]
 fn every_key_takes_effect() {
@@ -194,7 +310,7 @@ fn every_key_takes_effect() {
         assert!(check(&plan(&[], &file)), "{file}");
     }
     let working = rows().filter(|row| matches!(row.effect, Effect::Works(_))).map(|row| row.path);
-    for path in working.filter(|path| !path.is_empty() && !QUIET.contains(path)) {
+    for path in working.filter(|path| !path.is_empty() && !is_shown_apart(path)) {
         assert!(KEYS.iter().any(|(key, ..)| *key == path), "nothing shows that {path} takes effect");
     }
     let fields = plan(&[], "accesslog-format: json\njson-fields: [method, 'took=%DURATION%']");
@@ -242,7 +358,7 @@ fn every_key_takes_effect() {
 fn every_field_of_the_object_does_what_its_key_does() {
     let usual = plan_of_object(&[], "{}").unwrap();
     for row in rows().filter(|row| !row.object.is_empty() && matches!(row.effect, Effect::Works(_))) {
-        if QUIET.contains(&row.path) {
+        if is_shown_apart(row.path) {
             continue;
         }
         let shown = KEYS.iter().find(|(key, ..)| *key == row.path);
@@ -251,6 +367,12 @@ fn every_field_of_the_object_does_what_its_key_does() {
         let spec = file_with(row.object, value);
         assert!(!check(&usual), "{} is so without being written", row.object);
         assert!(check(&plan_of_object(&[], &spec).unwrap()), "{spec}");
+    }
+    for (path, other, file, object) in TOGETHER {
+        assert!(rows().any(|row| row.path == *path && !row.object.is_empty()), "{path}");
+        let of_file = compared(plan(&[], file));
+        assert_ne!(of_file, compared(plan(&[], other)), "{path} changes nothing: {file}");
+        assert_eq!(of_file, compared(plan_of_object(&[], object).unwrap()), "{path}: {object}");
     }
     let no_field = rows().filter(|row| row.object.is_empty()).map(|row| row.path);
     let no_field: Vec<&str> = no_field.collect();
