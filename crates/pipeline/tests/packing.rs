@@ -35,8 +35,9 @@ mod grpc_health;
 mod holders;
 #[path = "packing/http3.rs"]
 mod http3;
-#[path = "packing/limits.rs"]
+#[path = "packing/limit_headers.rs"]
 mod limit_headers;
+#[path = "packing/limits.rs"]
 mod limits;
 #[path = "packing/matrix.rs"]
 mod matrix;

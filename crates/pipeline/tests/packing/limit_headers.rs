@@ -79,7 +79,11 @@ async fn requests_are_as_they_were() {
         let seen = post.seen();
         let told = (post.status, seen_header(&seen, "content-length"), &seen["body"]["length"]);
         assert_eq!(told, (200, Some("5"), &json!(5)), "{wish}");
-        assert_eq!((&seen["method"], &seen["path"], &seen["host"]), (&json!("POST"), &json!("/"), &json!(HOST)), "{wish}");
+        assert_eq!(
+            (&seen["method"], &seen["path"], &seen["host"]),
+            (&json!("POST"), &json!("/"), &json!(HOST)),
+            "{wish}"
+        );
         for name in ["transfer-encoding", "connection", "upgrade", "te", "proxy-connection", "x-sesame-host"] {
             assert_eq!(seen_header(&seen, name), None, "{wish}");
         }
