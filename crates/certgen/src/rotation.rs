@@ -47,7 +47,7 @@ pub struct Policy {
     /// How long a Secret stays as it is before the next step, whatever is reported: pods read it as files, which the kubelet
     /// refreshes when it pleases.
     pub settle: Duration,
-    /// How long those are waited for that report nothing.
+    /// How long those are waited for that report nothing, and, where a new CA is asked for, proxies of Gateways.
     pub silent_timeout: Duration,
 }
 
@@ -354,9 +354,14 @@ impl Rotation<'_> {
             let secret = self.secrets.of(Role::Envoy)?;
             secret.leaf.is_signed_by(&current.certificate).then_some(secret.leaf.expires)
         });
-        let waiting = Waiting::for_all(self.holders, |group| match group.is_proxy && !group.is_complete {
-            true => group.shows(shown),
-            false => group.trusts(next.certificate.expires),
+        // Before its time a CA is replaced on request, perhaps because its key has leaked: the rollout of one Gateway, whose owner may not be
+        // the operator, does not keep it in use.
+        let is_requested = left >= third(self.policy.ca_lifetime);
+        let next_ca = next.certificate.expires;
+        let waiting = Waiting::for_all(self.holders, |group| match (group.is_proxy, group.is_complete) {
+            (true, false) => group.shows(shown),
+            (true, true) if is_requested => group.trusts(next_ca).filter(|trusts| *trusts),
+            _ => group.trusts(next_ca),
         });
         match self.wait(waiting, is_urgent) {
             // Nobody can connect with what has expired.

@@ -151,9 +151,10 @@ fn a_proxy_with_a_token_that_says_all_its_cas_is_done_or_behind() {
     let settled = START + DAY + 600;
     // Its Deployment does not roll out: it has the old CA, or one that no replica knows.
     let unknown = CertificateHolders { cas: Vec::new(), ..old[1].clone() };
-    for stuck in [old[1].clone(), unknown] {
-        assert_eq!(waits_for(stuck.clone(), settled), (1, 0));
-        assert_eq!(waits_for(stuck, START + 20 * DAY), (1, 0), "for more than a day");
+    for stuck in [&old[1], &unknown] {
+        assert_eq!(waits_for(stuck.clone(), settled), (0, 1), "for a day: the key of the old CA may have leaked");
+        let holders = [new[0].clone(), stuck.clone()];
+        assert!(matches!(step(&secrets, &holders, START + 2 * DAY), Step::WriteCa(..)), "its owner does not decide");
     }
     let older = CertificateHolders { is_complete: false, ..new[1].clone() };
     assert_eq!(waits_for(older, settled), (0, 1), "an older bootstrap does not say all");
@@ -161,6 +162,21 @@ fn a_proxy_with_a_token_that_says_all_its_cas_is_done_or_behind() {
     // It has no certificate to be waited for afterwards.
     work(&mut secrets, settled);
     assert!(matches!(step(&secrets, &with_token(&secrets), settled + 600), Step::WriteLeaf(Role::Server, ..)));
+}
+
+#[test]
+fn a_proxy_with_a_token_that_is_behind_is_waited_for_where_the_ca_only_grows_old() {
+    let mut secrets = installed();
+    let third = START + 3650 * DAY - 3650 * DAY / 3;
+    work(&mut secrets, third);
+    let old = secrets.clone();
+    work(&mut secrets, third + DAY);
+    let mut holders = holders(&secrets);
+    assert!(matches!(step(&secrets, &holders, third + 2 * DAY), Step::WriteCa(..)));
+    let cas = old.envoy.as_ref().unwrap().bundle.iter().map(|ca| ca.expires).collect();
+    holders[1] = CertificateHolders { cas, is_complete: true, leaf: None, ..holders[1].clone() };
+    let Step::Wait(waiting, _) = step(&secrets, &holders, third + 20 * DAY) else { panic!("its rollout is stuck") };
+    assert_eq!((waiting.behind_count, waiting.silent_count), (1, 0));
 }
 
 #[test]

@@ -7,8 +7,8 @@
 //!
 //! An Envoy with a token has the CAs in its bootstrap, where they cannot change while it runs, and says all of them in its node. It is
 //! believed, since its answer decides on its own connection alone: one that claims a CA that it does not have cannot connect once
-//! that CA signs. One that denies having a CA is waited for like any that is behind, until shortly before the old CA expires; it could
-//! delay a rotation as long with false statistics.
+//! that CA signs. One that denies having a CA delays a rotation that was asked for by a day at most, like one that reports nothing. A
+//! rotation that is only due waits for it, until shortly before the old CA expires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -60,8 +60,8 @@ pub async fn ask(server: &Server, port: u16, cas: &[i64]) -> Vec<CertificateHold
             clients.insert((client.identity.node.to_string(), address, known(&client.identity.ca_expirations, cas)));
         }
     }
-    let asking = clients.into_iter().map(|(node, address, said)| async move {
-        let answer = match (said, address) {
+    let asking = clients.into_iter().map(|(node, address, reported)| async move {
+        let answer = match (reported, address) {
             (Some(cas), _) => Answer::Node(cas),
             (None, Some(address)) => {
                 let expiries = expiries(SocketAddr::new(address, port)).await.unwrap_or_else(|error| {
@@ -79,8 +79,8 @@ pub async fn ask(server: &Server, port: u16, cas: &[i64]) -> Vec<CertificateHold
 }
 
 /// Those of these CAs that a proxy says it has, in a fixed order; none if it says nothing.
-fn known(said: &[i64], cas: &[i64]) -> Option<Vec<i64>> {
-    (!said.is_empty()).then(|| cas.iter().copied().filter(|ca| said.contains(ca)).collect())
+fn known(reported: &[i64], cas: &[i64]) -> Option<Vec<i64>> {
+    (!reported.is_empty()).then(|| cas.iter().copied().filter(|ca| reported.contains(ca)).collect())
 }
 
 /// Those that have the same, in a fixed order.
@@ -167,8 +167,9 @@ mod tests {
     #[test]
     fn a_proxy_that_says_its_cas_is_known_by_those_that_the_replica_has() {
         assert_eq!(known(&[], &[9, 7]), None);
-        let said = [&[7][..], &[7, 9], &[9, 8, 7, 7], &[8]];
-        let answers = said.iter().map(|said| ("e".to_owned(), Answer::Node(known(said, &[9, 7]).expect("it says"))));
+        let reported = [&[7][..], &[7, 9], &[9, 8, 7, 7], &[8]];
+        let answers =
+            reported.iter().map(|reported| ("e".to_owned(), Answer::Node(known(reported, &[9, 7]).expect("it says"))));
         let holders = together(answers.collect());
         let found: Vec<_> = holders.iter().map(|it| (it.count, it.cas.clone())).collect();
         assert_eq!(found, [(1, vec![]), (1, vec![7]), (2, vec![9, 7])]);
