@@ -71,8 +71,8 @@ impl Client {
 /// One fleet.
 pub(crate) struct FleetRuntime {
     pub fleet: Fleet,
-    /// Bytes that first requests of its clients may still take.
-    pub waiting: Arc<Semaphore>,
+    /// Bytes that first requests of its clients may still take, of what it has and of what it shares with other fleets.
+    pub waiting: Vec<Arc<Semaphore>>,
     pub cache: ResponseCache,
     pub rejections: Rejections,
     /// Cancelled when the fleet goes.
@@ -95,10 +95,10 @@ pub(crate) struct FleetRuntime {
 
 impl FleetRuntime {
     /// `waiting` is what first requests may take, in bytes: see [`Config::waiting_bytes`](crate::Config).
-    pub fn new(fleet: Fleet, identifier: String, waiting: usize) -> Self {
+    pub fn new(fleet: Fleet, identifier: String, waiting: Vec<Arc<Semaphore>>) -> Self {
         Self {
             fleet,
-            waiting: Arc::new(Semaphore::new(waiting.min(Semaphore::MAX_PERMITS))),
+            waiting,
             cache: ResponseCache::new(identifier),
             rejections: Rejections::default(),
             gone: CancellationToken::new(),

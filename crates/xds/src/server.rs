@@ -36,8 +36,9 @@ mod handshakes;
 
 use handshakes::Handshakes;
 
-/// The part of [`Config::waiting_bytes`] that the fleet of one object may have.
+/// The part of [`Config::waiting_bytes`] that the fleet of one object may have, and that all such fleets may have together.
 const NAMED_FLEET: usize = 8;
+const NAMED_FLEETS: usize = 2;
 /// How many events a slow listener may be behind before it misses some; the [`FleetAcks`] miss none.
 const EVENTS: usize = 4096;
 
@@ -61,8 +62,9 @@ pub struct Config {
     /// See [`Config::streams`].
     pub streams_per_connection: u32,
     /// Maximum total size of the first requests that are being received or wait for the first snapshot of their fleet, in bytes: each
-    /// may list all that its client has. The first 64 KiB of a request count only once it waits. A fleet of one object gets an eighth,
-    /// of which every byte counts, so that it cannot keep the others from coming back. Beyond it, clients get `UNAVAILABLE` and reconnect.
+    /// may list all that its client has. The first 64 KiB of a request count only once it waits. A fleet of one object gets an eighth, all
+    /// such fleets together get half, and of both every byte counts, so that they cannot keep the others from coming back. Beyond it,
+    /// clients get `UNAVAILABLE` and reconnect.
     pub waiting_bytes: usize,
     /// How large the resources of one type and fleet may be together: the first response to a client that asks for all of
     /// them carries all of them, and an Envoy reads no message of 2 GiB.
@@ -158,6 +160,8 @@ pub(crate) struct Inner {
     pub streams: Arc<Semaphore>,
     /// Bytes that first requests may still take: see [`Config::waiting_bytes`].
     pub waiting: Arc<Semaphore>,
+    /// The same for those of all fleets of single objects.
+    waiting_of_named: Arc<Semaphore>,
     pub next_id: AtomicU64,
     /// Where streams of other replicas go.
     pub peers: Mutex<Option<mpsc::Sender<Peer>>>,
@@ -191,9 +195,10 @@ impl Inner {
     /// The fleet of that name, made if it is not there: a client may come before its fleet's first publish.
     pub fn runtime(&self, fleet: &Fleet) -> Arc<FleetRuntime> {
         let mut fleets = self.fleets.lock();
+        let bytes = self.config.waiting_bytes;
         let waiting = match fleet {
-            Fleet::Shared => self.config.waiting_bytes,
-            Fleet::Named { .. } => self.config.waiting_bytes / NAMED_FLEET,
+            Fleet::Shared => vec![room(bytes)],
+            Fleet::Named { .. } => vec![room(bytes / NAMED_FLEET), self.waiting_of_named.clone()],
         };
         let make = || Arc::new(FleetRuntime::new(fleet.clone(), self.config.identifier.clone(), waiting));
         fleets.entry(fleet.clone()).or_insert_with(make).clone()
@@ -225,6 +230,11 @@ impl fmt::Debug for Inner {
     }
 }
 
+/// Room for so many bytes.
+fn room(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)))
+}
+
 /// An xDS server. Clones are handles of the same one.
 #[derive(Clone, Debug)]
 pub struct Server(pub(crate) Arc<Inner>);
@@ -237,7 +247,8 @@ impl Server {
             metrics: Metrics::new(),
             events: broadcast::Sender::new(EVENTS),
             streams: Arc::new(Semaphore::new(config.streams)),
-            waiting: Arc::new(Semaphore::new(config.waiting_bytes.min(Semaphore::MAX_PERMITS))),
+            waiting: room(config.waiting_bytes),
+            waiting_of_named: room(config.waiting_bytes / NAMED_FLEETS),
             connections: Arc::new(Semaphore::new(config.connections)),
             handshakes: Arc::new(Handshakes::new(config.handshakes, config.handshakes_per_address)),
             refused: Mutex::default(),

@@ -36,7 +36,7 @@ mod tests;
 
 use flow::Flow;
 
-pub use crate::wire::held::Held;
+pub use crate::wire::initial_versions::InitialVersions;
 
 /// What a name takes besides its text: a pointer to it with its length, and the counters in front of it.
 const NAME: usize = 32;
@@ -73,7 +73,7 @@ pub enum Subscription {
         /// Names to drop.
         unsubscribe: Vec<Name>,
         /// What the client has from an earlier stream.
-        held: Held,
+        initial_versions: InitialVersions,
     },
     /// All names wanted; none means every name, until some have been listed.
     Sotw {
@@ -88,7 +88,7 @@ impl Subscription {
     /// Whether the client has something from an earlier stream. Answers on this one repeat versions, too: ask for first requests only.
     pub fn is_of_returning(&self) -> bool {
         match self {
-            Subscription::Delta { held, .. } => !held.is_empty(),
+            Subscription::Delta { initial_versions, .. } => !initial_versions.is_empty(),
             Subscription::Sotw { version, .. } => version.is_some(),
         }
     }
@@ -97,7 +97,9 @@ impl Subscription {
     pub(crate) fn bytes(&self) -> usize {
         let of = |names: &[Name]| names.iter().map(|name| name.len() + NAME).sum::<usize>();
         match self {
-            Subscription::Delta { subscribe, unsubscribe, held } => of(subscribe) + of(unsubscribe) + held.bytes(),
+            Subscription::Delta { subscribe, unsubscribe, initial_versions } => {
+                of(subscribe) + of(unsubscribe) + initial_versions.bytes()
+            }
             Subscription::Sotw { names, .. } => of(names),
         }
     }
@@ -260,8 +262,8 @@ impl Session {
             self.returning |= kind == Kind::Endpoints && self.flow(Kind::Cluster).is_none();
         }
         let silent = match &request.subscription {
-            Subscription::Delta { subscribe, unsubscribe, held } => {
-                subscribe.is_empty() && unsubscribe.is_empty() && held.is_empty()
+            Subscription::Delta { subscribe, unsubscribe, initial_versions } => {
+                subscribe.is_empty() && unsubscribe.is_empty() && initial_versions.is_empty()
             }
             Subscription::Sotw { .. } => true,
         };
@@ -278,8 +280,8 @@ impl Session {
             answer.earned = silent && (answer.nacked || answer.acked.is_some());
         }
         match request.subscription {
-            Subscription::Delta { subscribe, unsubscribe, held } => {
-                self.on_delta(kind, subscribe, unsubscribe, held, now)?;
+            Subscription::Delta { subscribe, unsubscribe, initial_versions } => {
+                self.on_delta(kind, subscribe, unsubscribe, initial_versions, now)?;
             }
             Subscription::Sotw { names, version } => self.on_sotw(kind, names, version, now)?,
         }

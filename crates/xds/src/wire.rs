@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 
 pub(crate) mod fields;
-pub(crate) mod held;
+pub(crate) mod initial_versions;
 pub(crate) mod request;
 pub(crate) mod response;
 

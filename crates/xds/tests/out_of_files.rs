@@ -33,7 +33,7 @@ impl Write for Log {
 }
 
 /// How many lines of the log say that.
-fn said(words: &str) -> usize {
+fn count_in_log(words: &str) -> usize {
     String::from_utf8_lossy(&LOG.lock().unwrap()).lines().filter(|line| line.contains(words)).count()
 }
 
@@ -69,7 +69,7 @@ async fn without_file_descriptors_streams_go_on_and_new_connections_wait() {
     sleep(Duration::from_secs(2)).await;
     let used = busy(&mut stat).saturating_sub(began);
     assert!(used < Duration::from_millis(500), "waiting for a file took {used:?} of processor time");
-    assert_eq!(said("cannot accept"), 1, "{}", String::from_utf8_lossy(&LOG.lock().unwrap()));
+    assert_eq!(count_in_log("cannot accept"), 1, "{}", String::from_utf8_lossy(&LOG.lock().unwrap()));
     running.publish(vec![resource(Kind::Listener, "b", "1")], &[]);
     let second = timeout(Duration::from_secs(5), stream.next()).await.expect("open streams are served");
     assert_eq!(names(&second), ["b"]);
@@ -80,5 +80,5 @@ async fn without_file_descriptors_streams_go_on_and_new_connections_wait() {
     let mut late = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
     late.subscribe(Some(node("b", "shared")), Kind::Listener, &[]).await;
     assert_eq!(late.next().await.resources.len(), 2);
-    assert_eq!(said("accepting connections again"), 1);
+    assert_eq!(count_in_log("accepting connections again"), 1);
 }

@@ -10,7 +10,7 @@ use crate::identity::{Credential, Identity};
 use crate::limits::Limits;
 use crate::publish::Changes;
 use crate::resource::{Resource, content_version};
-use crate::session::{Held, Options, Request, Response, Session, Step, Style, Subscription};
+use crate::session::{InitialVersions, Options, Request, Response, Session, Step, Style, Subscription};
 
 /// A fleet whose clients are driven by hand.
 pub(crate) struct Bed {
@@ -27,7 +27,7 @@ pub(crate) struct Driven {
 
 impl Bed {
     pub fn new() -> Self {
-        let runtime = Arc::new(FleetRuntime::new(Fleet::Shared, "test".to_owned(), 0));
+        let runtime = Arc::new(FleetRuntime::new(Fleet::Shared, "test".to_owned(), Vec::new()));
         let bed = Self { runtime, clients: Vec::new(), events: broadcast::Sender::new(16), next: 0 };
         bed.publish(vec![]);
         bed
@@ -74,8 +74,11 @@ impl Bed {
 
     pub fn ask(&self, at: usize, kind: Kind, subscribe: &[&str], unsubscribe: &[&str]) {
         let names = |names: &[&str]| names.iter().map(|name| Name::from(*name)).collect();
-        let subscription =
-            Subscription::Delta { subscribe: names(subscribe), unsubscribe: names(unsubscribe), held: Held::default() };
+        let subscription = Subscription::Delta {
+            subscribe: names(subscribe),
+            unsubscribe: names(unsubscribe),
+            initial_versions: InitialVersions::default(),
+        };
         let request = Request { kind, nonce: None, error: None, subscription };
         let asked =
             self.clients[at].client.update(&self.runtime, |session| session.on_request(request, Instant::now()));
@@ -95,7 +98,11 @@ impl Bed {
     /// The client answers the oldest response.
     pub fn answer(&mut self, at: usize, error: Option<String>) {
         let Some(response) = self.clients[at].unanswered.pop_front() else { return };
-        let subscription = Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() };
+        let subscription = Subscription::Delta {
+            subscribe: vec![],
+            unsubscribe: vec![],
+            initial_versions: InitialVersions::default(),
+        };
         let request = Request { kind: response.kind, nonce: Some(response.nonce), error, subscription };
         let answered = self.clients[at].client.on_request(&self.runtime, request, Instant::now());
         let (_, rejections) = answered.expect("within limits");

@@ -70,10 +70,10 @@ fn invalid(status: Status) -> End {
     End::new("invalid_request", status)
 }
 
-/// What a first request takes of the room for all of them, and of that for its fleet's, in bytes. It is free again when this is dropped.
+/// What a first request takes of the room for all of them, and of those for its fleet's, in bytes. It is free again when this is dropped.
 pub(super) struct Charge {
     all: Share,
-    fleet: Option<Share>,
+    fleet: Vec<Share>,
     /// The fleet is that of one object.
     is_named: bool,
 }
@@ -81,7 +81,7 @@ pub(super) struct Charge {
 impl Charge {
     fn new(inner: &Inner, fleet: Option<&FleetRuntime>) -> Self {
         let is_named = fleet.is_some_and(|fleet| matches!(fleet.fleet, Fleet::Named { .. }));
-        Self { all: Share::of(&inner.waiting), fleet: fleet.map(|fleet| Share::of(&fleet.waiting)), is_named }
+        Self { all: Share::of(&inner.waiting), fleet: fleet.map(Share::of_fleet).unwrap_or_default(), is_named }
     }
 
     /// Charges a request of which so much has arrived; `false` if there is no room.
@@ -92,7 +92,9 @@ impl Charge {
 
     /// Charges a request that waits for the first snapshot of its fleet as large as it is now; `false` if there is no room.
     pub fn wait(&mut self, fleet: &FleetRuntime, bytes: usize) -> bool {
-        self.fleet.get_or_insert_with(|| Share::of(&fleet.waiting));
+        if self.fleet.is_empty() {
+            self.fleet = Share::of_fleet(fleet);
+        }
         self.set(bytes, bytes)
     }
 
@@ -104,7 +106,7 @@ impl Charge {
     /// Takes so many bytes of the fleet's room and of that for all from now on; `false` if there are not so many.
     fn set(&mut self, of_fleet: usize, of_all: usize) -> bool {
         // The fleet first: what is too much for it must not be missing elsewhere.
-        self.fleet.as_mut().is_none_or(|fleet| fleet.set(of_fleet)) && self.all.set(of_all)
+        self.fleet.iter_mut().all(|share| share.set(of_fleet)) && self.all.set(of_all)
     }
 }
 
@@ -117,6 +119,10 @@ struct Share {
 impl Share {
     fn of(room: &Arc<Semaphore>) -> Self {
         Self { room: room.clone(), permits: None }
+    }
+
+    fn of_fleet(fleet: &FleetRuntime) -> Vec<Self> {
+        fleet.waiting.iter().map(Self::of).collect()
     }
 
     fn bytes(&self) -> usize {

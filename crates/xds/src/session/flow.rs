@@ -133,7 +133,7 @@ pub(crate) struct InFlight {
     pub carries_all: bool,
     pub items: Vec<(Name, Option<Arc<Entry>>)>,
     /// How many resources in it the client was not sure to have.
-    pub news: usize,
+    pub unconfirmed: usize,
     /// How often in a row a response with these names was rejected.
     pub rejections: u8,
     /// Whether it reverts what was rejected: see [`Flow::to_revert`].

@@ -373,13 +373,21 @@ impl Session {
         flow.aliases.evicted.clear();
         let repeats =
             style == Style::Sotw && kind.is_full_state() && matches!(flow.default_state, DefaultState::Sent { .. });
-        let news = if carries_all || repeats {
+        let unconfirmed = if carries_all || repeats {
             response.upserts.len()
         } else {
             sends.iter().filter(|(_, to)| to.is_some()).count()
         };
         let reverts = false;
-        flow.in_flight.push_back(InFlight { nonce, at: now, carries_all, items: sends, news, rejections, reverts });
+        flow.in_flight.push_back(InFlight {
+            nonce,
+            at: now,
+            carries_all,
+            items: sends,
+            unconfirmed,
+            rejections,
+            reverts,
+        });
         self.note_unsent(kind, Plan { done, ..Plan::default() }, now);
         if kind == Kind::Cluster {
             self.resend_endpoints(now);
@@ -416,13 +424,13 @@ impl Session {
         let upserts: Vec<_> = items.iter().filter_map(|(_, to)| to.clone()).collect();
         let removed = items.iter().filter(|(_, to)| to.is_none()).map(|(name, _)| name.clone()).collect();
         let version = if style == Style::Sotw { flow.sum } else { table.version() };
-        let news = upserts.len();
+        let unconfirmed = upserts.len();
         flow.in_flight.push_back(InFlight {
             nonce,
             at: now,
             carries_all: false,
             items,
-            news,
+            unconfirmed,
             rejections: 0,
             reverts: true,
         });

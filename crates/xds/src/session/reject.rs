@@ -48,7 +48,7 @@ impl Session {
         let sent = response.items;
         let upserts: Vec<_> = sent.iter().filter_map(|(name, to)| Some((name, to.as_ref()?))).collect();
         let mut causes: Vec<Name> = match upserts.as_slice() {
-            [(only, _)] if response.news == 1 => vec![(*only).clone()],
+            [(only, _)] if response.unconfirmed == 1 => vec![(*only).clone()],
             _ => upserts.iter().filter(|(name, _)| names(&text, name)).map(|(name, _)| (*name).clone()).collect(),
         };
         if causes.is_empty() {

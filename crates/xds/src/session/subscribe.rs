@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use super::flow::{Acked, DefaultState, Flow, ResourceState};
-use super::{Held, LimitExceeded, Session};
+use super::{InitialVersions, LimitExceeded, Session};
 use crate::kind::Kind;
 use crate::resource::{Name, Role};
 use crate::table::Table;
@@ -27,12 +27,12 @@ impl Session {
         kind: Kind,
         subscribe: Vec<Name>,
         unsubscribe: Vec<Name>,
-        held: Held,
+        initial_versions: InitialVersions,
         now: Instant,
     ) -> Result<(), LimitExceeded> {
-        self.check(kind, subscribe.len() + held.len(), subscribe.iter())?;
+        self.check(kind, subscribe.len() + initial_versions.len(), subscribe.iter())?;
         if self.flow(kind).is_none() {
-            self.open_delta(kind, subscribe, &unsubscribe, &held, now);
+            self.open_delta(kind, subscribe, &unsubscribe, &initial_versions, now);
             return Ok(());
         }
         for name in subscribe {
@@ -53,7 +53,14 @@ impl Session {
     }
 
     /// The first request for a type on this stream.
-    fn open_delta(&mut self, kind: Kind, subscribe: Vec<Name>, unsubscribe: &[Name], held: &Held, now: Instant) {
+    fn open_delta(
+        &mut self,
+        kind: Kind,
+        subscribe: Vec<Name>,
+        unsubscribe: &[Name],
+        initial_versions: &InitialVersions,
+        now: Instant,
+    ) {
         let mut flow = Box::new(Flow::new(now));
         flow.wildcard = subscribe.iter().any(|name| &**name == EVERY) || subscribe.is_empty() && unsubscribe.is_empty();
         let table = self.view.table(kind);
@@ -71,14 +78,17 @@ impl Session {
                 flow.states.insert(name.clone(), state);
             }
         }
-        if held.is_empty() {
+        if initial_versions.is_empty() {
             flow.owes_response = flow.wildcard;
             flow.is_unsure = kind == Kind::ScopedRoute && self.returning;
         } else {
             self.returning = true;
             flow.default_state = DefaultState::Acked;
-            let states =
-                if in_step(&flow, table, held) { Vec::new() } else { self.differences(kind, &flow, held, now) };
+            let states = if in_step(&flow, table, initial_versions) {
+                Vec::new()
+            } else {
+                self.differences(kind, &flow, initial_versions, now)
+            };
             flow.due.extend(states.iter().map(|(name, _)| name.clone()));
             flow.states.extend(states);
         }
@@ -98,9 +108,15 @@ impl Session {
     }
 
     /// Where the client differs from the table.
-    fn differences(&self, kind: Kind, flow: &Flow, held: &Held, now: Instant) -> Vec<(Name, ResourceState)> {
+    fn differences(
+        &self,
+        kind: Kind,
+        flow: &Flow,
+        initial_versions: &InitialVersions,
+        now: Instant,
+    ) -> Vec<(Name, ResourceState)> {
         let table = self.view.table(kind);
-        let versions: HashMap<&str, u64> = held.iter().collect();
+        let versions: HashMap<&str, u64> = initial_versions.iter().collect();
         let wanted = table.iter().map(|entry| &entry.name).filter(|name| flow.covers(name));
         let aliased = flow.names.iter().filter(|name| flow.aliases.get(name).is_some());
         let mut states = Vec::new();
@@ -297,12 +313,12 @@ impl Session {
 
 /// Whether a client that asks for every name has what the table has, and nothing else. The sum over what it lists is that of
 /// the table only if it lists each once: so nothing has to be kept to find out.
-fn in_step(flow: &Flow, table: &Table, held: &Held) -> bool {
-    if !flow.wildcard || !flow.names.is_empty() || held.len() != table.len() {
+fn in_step(flow: &Flow, table: &Table, initial_versions: &InitialVersions) -> bool {
+    if !flow.wildcard || !flow.names.is_empty() || initial_versions.len() != table.len() {
         return false;
     }
     let mut sum = 0u64;
-    for (name, version) in held.iter() {
+    for (name, version) in initial_versions.iter() {
         match table.get(name) {
             Some(entry) if entry.version == version => sum = sum.wrapping_add(entry.weight()),
             _ => return false,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, Held, Options, Request, ResendMarkers, Response, Session, Step, Style, Subscription};
+use super::{Answer, InitialVersions, Options, Request, ResendMarkers, Response, Session, Step, Style, Subscription};
 use crate::kind::Kind;
 use crate::limits::Limits;
 use crate::publish::{Changes, Writer};
@@ -69,7 +69,11 @@ impl Bench {
     fn subscribe(&mut self, kind: Kind, names: &[&str]) -> Answer {
         let names = names.iter().map(|name| Name::from(*name)).collect();
         let subscription = match self.style {
-            Style::Delta => Subscription::Delta { subscribe: names, unsubscribe: vec![], held: Held::default() },
+            Style::Delta => Subscription::Delta {
+                subscribe: names,
+                unsubscribe: vec![],
+                initial_versions: InitialVersions::default(),
+            },
             Style::Sotw => Subscription::Sotw { names, version: None },
         };
         self.request(Request { kind, nonce: None, error: None, subscription })
@@ -79,13 +83,17 @@ impl Bench {
     fn resume(&mut self, kind: Kind, names: &[&str], held: &[(&str, u64)]) -> Answer {
         let subscribe = names.iter().map(|name| Name::from(*name)).collect();
         let held = held.iter().map(|(name, version)| (Name::from(*name), *version)).collect();
-        let subscription = Subscription::Delta { subscribe, unsubscribe: vec![], held };
+        let subscription = Subscription::Delta { subscribe, unsubscribe: vec![], initial_versions: held };
         self.request(Request { kind, nonce: None, error: None, subscription })
     }
 
     fn answer(&mut self, response: &Response, error: Option<&str>) -> Answer {
         let subscription = match self.style {
-            Style::Delta => Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
+            Style::Delta => Subscription::Delta {
+                subscribe: vec![],
+                unsubscribe: vec![],
+                initial_versions: InitialVersions::default(),
+            },
             // As a client answers that asked for every name.
             Style::Sotw => Subscription::Sotw { names: vec![], version: None },
         };

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::resource::Name;
 use crate::session::{Style, Subscription};
 use crate::wire::fields::{Fields, Value, parse_nonce, parse_version, text};
-use crate::wire::held::{self, Held};
+use crate::wire::initial_versions::{self, InitialVersions};
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +53,7 @@ pub fn decode(style: Style, bytes: &Bytes, limits: &Limits) -> Result<Incoming, 
     let mut incoming =
         Incoming { type_url: String::new(), node: None, nonce: None, error: None, subscription: empty(style) };
     let mut fields = Fields::of(bytes);
-    let (mut names, mut held) = (0, 0);
+    let (mut names, mut versions) = (0, 0);
     while let Some((field, value)) = fields.next()? {
         let Value::Bytes(value) = value else { continue };
         match (&mut incoming.subscription, field) {
@@ -68,10 +68,10 @@ pub fn decode(style: Style, bytes: &Bytes, limits: &Limits) -> Result<Incoming, 
             }
             (Subscription::Delta { subscribe, .. }, 3) => subscribe.push(counted(value, &mut names, limits)?),
             (Subscription::Delta { unsubscribe, .. }, 4) => unsubscribe.push(counted(value, &mut names, limits)?),
-            (Subscription::Delta { .. }, held::FIELD) => {
-                held::entry(value)?;
+            (Subscription::Delta { .. }, initial_versions::FIELD) => {
+                initial_versions::entry(value)?;
                 count(&mut names, limits)?;
-                held += 1;
+                versions += 1;
             }
             (Subscription::Sotw { names: all, .. }, 3) => all.push(counted(value, &mut names, limits)?),
             (Subscription::Sotw { version, .. }, 1) => {
@@ -86,17 +86,21 @@ pub fn decode(style: Style, bytes: &Bytes, limits: &Limits) -> Result<Incoming, 
             _ => {}
         }
     }
-    if let Subscription::Delta { held: has, .. } = &mut incoming.subscription
-        && held > 0
+    if let Subscription::Delta { initial_versions: has, .. } = &mut incoming.subscription
+        && versions > 0
     {
-        *has = Held::new(bytes.clone(), held);
+        *has = InitialVersions::new(bytes.clone(), versions);
     }
     Ok(incoming)
 }
 
 fn empty(style: Style) -> Subscription {
     match style {
-        Style::Delta => Subscription::Delta { subscribe: Vec::new(), unsubscribe: Vec::new(), held: Held::default() },
+        Style::Delta => Subscription::Delta {
+            subscribe: Vec::new(),
+            unsubscribe: Vec::new(),
+            initial_versions: InitialVersions::default(),
+        },
         Style::Sotw => Subscription::Sotw { names: Vec::new(), version: None },
     }
 }

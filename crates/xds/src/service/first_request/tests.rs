@@ -125,12 +125,27 @@ async fn those_of_the_fleet_of_one_object_get_a_part_of_the_room() {
     let own = Client::that_sent(&connection, Some(fleet.clone()), 101 * KIB).await;
     assert_eq!(own.end().await, ("no_room", Code::Unavailable));
     let small = Client::that_sent(&connection, Some(fleet.clone()), 50 * KIB).await;
-    assert_eq!(fleet.waiting.available_permits(), 50 * KIB, "every byte is charged to the fleet");
+    assert_eq!(fleet.waiting[0].available_permits(), 50 * KIB, "every byte is charged to the fleet");
     assert_eq!(connection.inner.waiting.available_permits(), 800 * KIB, "and not all to everybody");
     let own = Client::that_sent(&connection, Some(fleet), 50 * KIB).await;
     assert!(!small.received.is_finished());
     let other = Client::that_sent(&connection, None, 700 * KIB).await;
     assert!(!own.received.is_finished() && !other.received.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fleets_of_all_objects_together_leave_half_of_the_room() {
+    let connection = connection(Limits::default(), 1600 * KIB);
+    let fleet = |at: usize| Some(connection.inner.runtime(&Fleet::named("shop", &format!("edge-{at}"))));
+    let mut clients = Vec::new();
+    for at in 0..5 {
+        clients.push(Client::that_sent(&connection, fleet(at), 200 * KIB).await);
+    }
+    let received: Vec<_> = clients.iter().map(|client| client.received.is_finished()).collect();
+    assert_eq!(received, [false, false, false, false, true]);
+    assert_eq!(clients.remove(4).end().await, ("no_room", Code::Unavailable));
+    let shared = Client::that_sent(&connection, Some(connection.inner.runtime(&Fleet::Shared)), 800 * KIB).await;
+    assert!(!shared.received.is_finished(), "the shared fleet has its half");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,7 +158,7 @@ async fn a_request_that_was_received_and_waits_is_charged_once() {
     client.send(100 * KIB).await;
     let (request, mut charge) = client.received.await.unwrap().ok().unwrap().unwrap();
     assert_eq!(request.len(), 200 * KIB);
-    let waiting = || (connection.inner.waiting.available_permits(), fleet.waiting.available_permits());
+    let waiting = || (connection.inner.waiting.available_permits(), fleet.waiting[0].available_permits());
     assert!(charge.wait(&fleet, request.len()));
     assert_eq!(waiting(), (100 * KIB, 100 * KIB));
     assert!(!charge.wait(&fleet, 301 * KIB), "there is not so much");

@@ -329,7 +329,9 @@ fn request(kind: Kind, style: Style, words: &[&str], last: Option<u64>) -> Reque
         }
     }
     let subscription = match style {
-        Delta => Subscription::Delta { subscribe: plus, unsubscribe: minus, held: held.into_iter().collect() },
+        Delta => {
+            Subscription::Delta { subscribe: plus, unsubscribe: minus, initial_versions: held.into_iter().collect() }
+        }
         Sotw => Subscription::Sotw { names, version },
     };
     Request { kind, nonce, error, subscription }

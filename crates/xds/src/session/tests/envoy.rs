@@ -108,7 +108,7 @@ impl Envoy {
             Style::Delta => {
                 let held = self.held.iter().filter(|((of, _), _)| *of == kind);
                 let held = held.map(|((_, name), entry)| (name.clone(), entry.version)).collect();
-                Subscription::Delta { subscribe: names, unsubscribe: vec![], held }
+                Subscription::Delta { subscribe: names, unsubscribe: vec![], initial_versions: held }
             }
         };
         self.outbox.push_back(Request { kind, nonce: None, error: None, subscription });
@@ -130,7 +130,7 @@ impl Envoy {
             Style::Delta => Subscription::Delta {
                 subscribe: names.difference(&old).cloned().collect(),
                 unsubscribe: old.difference(&names).cloned().collect(),
-                held: Held::default(),
+                initial_versions: InitialVersions::default(),
             },
         };
         self.outbox.push_back(Request { kind, nonce: None, error: None, subscription });
@@ -138,7 +138,11 @@ impl Envoy {
 
     fn answer(&mut self, kind: Kind, nonce: u64, error: Option<String>) {
         let subscription = match self.style {
-            Style::Delta => Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
+            Style::Delta => Subscription::Delta {
+                subscribe: vec![],
+                unsubscribe: vec![],
+                initial_versions: InitialVersions::default(),
+            },
             Style::Sotw => {
                 let names = self.wanted.get(&kind).map(|wanted| wanted.names.iter().cloned().collect());
                 Subscription::Sotw { names: names.unwrap_or_default(), version: None }

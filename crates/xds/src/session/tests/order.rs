@@ -413,7 +413,8 @@ fn the_certificate_of_a_listed_name_comes_after_the_listener_and_its_chain() {
 fn the_certificate_of_a_listed_name_that_nobody_asked_for_comes_with_the_listener() {
     let mut bench = with_listener();
     let unsubscribe = vec![Name::from("late.com")];
-    let subscription = Subscription::Delta { subscribe: vec![], unsubscribe, held: Held::default() };
+    let subscription =
+        Subscription::Delta { subscribe: vec![], unsubscribe, initial_versions: InitialVersions::default() };
     bench.request(Request { kind: Kind::Secret, nonce: None, error: None, subscription });
     bench.subscribe(Kind::Extension, &["slot/late/0"]);
     bench.subscribe(Kind::Secret, &["trust"]);

@@ -22,7 +22,11 @@ fn what_is_asked_for_by_name_comes_in_pages() {
             pages.push(summary(response));
             let names = ["a", "b", "c", "d", "e"].map(Name::from).to_vec();
             let subscription = match style {
-                Style::Delta => Subscription::Delta { subscribe: vec![], unsubscribe: vec![], held: Held::default() },
+                Style::Delta => Subscription::Delta {
+                    subscribe: vec![],
+                    unsubscribe: vec![],
+                    initial_versions: InitialVersions::default(),
+                },
                 Style::Sotw => Subscription::Sotw { names, version: None },
             };
             bench.request(Request { kind: Kind::Route, nonce: Some(response.nonce), error: None, subscription });

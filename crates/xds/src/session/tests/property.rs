@@ -392,7 +392,7 @@ proptest! {
                         Style::Delta => Subscription::Delta {
                             subscribe: names(plus),
                             unsubscribe: names(minus),
-                            held: names(held).into_iter().map(|name| (name, version)).collect(),
+                            initial_versions: names(held).into_iter().map(|name| (name, version)).collect(),
                         },
                         Style::Sotw => Subscription::Sotw { names: names(plus), version: Some(version).filter(|v| *v != 0) },
                     };

@@ -438,7 +438,11 @@ fn a_secret_that_is_refused_from_the_start_is_gone_until_it_changes() {
     assert_eq!(bench.settle(), ["sds -a"]);
     bench.subscribe(Kind::Secret, &["a"]);
     assert_eq!(bench.settle(), ["sds -a"], "who asks again is not sent the same again");
-    let unsubscribe = Subscription::Delta { subscribe: vec![], unsubscribe: vec!["a".into()], held: Held::default() };
+    let unsubscribe = Subscription::Delta {
+        subscribe: vec![],
+        unsubscribe: vec!["a".into()],
+        initial_versions: InitialVersions::default(),
+    };
     bench.request(Request { kind: Kind::Secret, nonce: None, error: None, subscription: unsubscribe });
     bench.subscribe(Kind::Secret, &["a"]);
     assert_eq!(bench.settle(), ["sds -a"], "nor is who lets go of it and asks again");

@@ -44,7 +44,7 @@ proptest! {
         prop_assert_eq!(read.nonce, Some(nonce));
         prop_assert_eq!(read.error, Some(error));
         prop_assert_eq!(Node::decode(&read.node.expect("a node")[..]).expect("a node").id, "me");
-        let Subscription::Delta { subscribe: plus, unsubscribe: minus, held: has } = read.subscription else { panic!("delta") };
+        let Subscription::Delta { subscribe: plus, unsubscribe: minus, initial_versions: has } = read.subscription else { panic!("delta") };
         prop_assert_eq!((owned(&plus), owned(&minus)), (subscribe, unsubscribe));
         let has: Vec<(String, u64)> = has.iter().map(|(name, version)| (name.to_owned(), version)).collect();
         prop_assert_eq!(has, held.into_iter().collect::<Vec<_>>());

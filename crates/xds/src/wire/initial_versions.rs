@@ -15,13 +15,13 @@ pub(crate) const FIELD: u64 = 5;
 
 /// Names and versions that a client has.
 #[derive(Clone, Debug, Default)]
-pub struct Held {
+pub struct InitialVersions {
     /// The whole request, of which only this field is looked at.
     request: Bytes,
     len: usize,
 }
 
-impl Held {
+impl InitialVersions {
     /// What a request lists, all of which was read before.
     pub(crate) fn new(request: Bytes, len: usize) -> Self {
         Self { request, len }
@@ -57,7 +57,7 @@ impl Held {
 }
 
 /// Lists them as a request does.
-impl FromIterator<(Name, u64)> for Held {
+impl FromIterator<(Name, u64)> for InitialVersions {
     fn from_iter<T: IntoIterator<Item = (Name, u64)>>(list: T) -> Self {
         let (mut request, mut len) = (BytesMut::new(), 0);
         for (name, version) in list {
