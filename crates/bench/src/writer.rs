@@ -29,9 +29,9 @@ impl Writer {
         self.send(request.body(body.to_string().into_bytes())?).await
     }
 
-    /// All objects of a folder of the API.
-    pub async fn list(&self, folder: &str) -> Result<Value> {
-        Ok(self.0.request(Request::get(folder).body(Vec::new())?).await?)
+    /// An object, or all objects of a folder of the API.
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        Ok(self.0.request(Request::get(path).body(Vec::new())?).await?)
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Result<()> {

@@ -92,7 +92,7 @@ fn every_attack_is_measured() {
         "includes",
         "1,000 hosts",
         "acknowledge nothing",
-        "more than 1 GiB",
+        "more than the 4 MiB",
         "server names",
         "unauthenticated",
         "flap",

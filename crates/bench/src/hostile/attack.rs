@@ -25,7 +25,7 @@ pub enum Attack {
     WideIngress,
     /// Objects that xDS clients never acknowledge
     SilentClients,
-    /// A root whose routes have more bytes than can be sent
+    /// A root whose routes have more bytes than a table may have
     OverLimit,
     /// TLS handshakes for server names that nobody has
     UnknownNames,
@@ -51,7 +51,7 @@ impl Attack {
             Attack::LargeRoot => "a root with 700 includes of 700 routes, edited",
             Attack::WideIngress => "an Ingress with 1,000 hosts, as many paths as fit, edited",
             Attack::SilentClients => "10,000 HTTPProxies, 50 clients that acknowledge nothing",
-            Attack::OverLimit => "a root whose routes have more than 1 GiB",
+            Attack::OverLimit => "a root whose routes have more than the 4 MiB of a table",
             Attack::UnknownNames => "1,000 unknown server names a second",
             Attack::Unauthenticated => "10,000 unauthenticated xDS connections",
             Attack::FlappingEndpoints => "a Service with 5,000 endpoints that flap",
@@ -63,8 +63,10 @@ impl Attack {
     /// The controller that is attacked.
     pub fn sesame(self, options: &Options) -> Sesame {
         let mut arguments = options.serve.clone();
-        if self == Attack::UnknownNames {
-            arguments.push("--certificates=on-demand".to_owned());
+        match self {
+            Attack::UnknownNames => arguments.push("--certificates=on-demand".to_owned()),
+            Attack::OverLimit => arguments.push(format!("--table-bytes={}", objects::TABLE_BYTES)),
+            _ => {}
         }
         Sesame { program: options.sesame.clone(), arguments }
     }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use model::Code;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::attacker::{Attacker, SERVICE, api_path, host, object, proxy, proxy_edit, route};
+use super::attacker::{Attacker, PROXIES, SERVICE, api_path, host, object, proxy, proxy_edit, route};
 
 /// Between two edits of an object: the API server is everybody's, and what it takes for these is not measured.
 const REST: Duration = Duration::from_millis(250);
@@ -14,6 +15,9 @@ const REST: Duration = Duration::from_millis(250);
 const REQUEST: usize = 2_800_000;
 /// How long the value of a header is that makes routes large.
 const VALUE: usize = 2000;
+/// What all scopes may have together where a root is to be too large: less than the 8 MiB that a root is cut at, and more than some
+/// thousand hosts of the others have.
+pub const TABLE_BYTES: usize = 4 << 20;
 
 /// 700 includes of a child with 700 routes; the child is edited.
 pub async fn large_root(attacker: &Attacker) -> Result<()> {
@@ -25,7 +29,7 @@ pub async fn large_root(attacker: &Attacker) -> Result<()> {
     unfold(attacker, attacker.side(700), child).await
 }
 
-/// Routes that carry two kilobytes each and are included so often that they are more than 1 GiB.
+/// Routes that carry two kilobytes each and are included so often that they are more than [`TABLE_BYTES`].
 pub async fn over_limit(attacker: &Attacker) -> Result<()> {
     let (routes, value) = (attacker.side(600), "x".repeat(VALUE));
     let child = |round: usize| {
@@ -36,7 +40,22 @@ pub async fn over_limit(attacker: &Attacker) -> Result<()> {
         };
         json!({ "routes": (0..routes).map(large).collect::<Vec<_>>() })
     };
-    unfold(attacker, attacker.side(950), child).await
+    tokio::try_join!(unfold(attacker, attacker.side(950), child), too_large(attacker)).map(drop)
+}
+
+/// Notes whether the root says that it is too large.
+async fn too_large(attacker: &Attacker) -> Result<()> {
+    let (path, code) = (api_path(PROXIES, "httpproxies", "root"), Code::ResourceTooLarge);
+    attacker.note("status", format!("the root does not say {code}"));
+    loop {
+        sleep(REST).await;
+        if attacker.since().is_some()
+            && attacker.writer.get(&path).await?["status"].to_string().contains(&code.to_string())
+        {
+            attacker.note("status", format!("the root says {code}"));
+            return Ok(());
+        }
+    }
 }
 
 /// A root that includes a child so often; the child is edited for ever.

@@ -103,7 +103,7 @@ async fn all_programmed(writer: &Writer, hosts: usize, start: Instant) -> Result
 }
 
 async fn programmed_in(writer: &Writer, number: usize) -> Result<usize> {
-    let list = writer.list(&format!("/apis/projectcontour.io/v1/namespaces/{}/httpproxies", namespace(number))).await?;
+    let list = writer.get(&format!("/apis/projectcontour.io/v1/namespaces/{}/httpproxies", namespace(number))).await?;
     let is_programmed = |object: &&Value| {
         let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
         conditions.any(|condition| condition["type"] == "Programmed" && condition["status"] == "True")
