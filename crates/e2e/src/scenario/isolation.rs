@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{settle, traffic};
 use crate::TrafficReport;
-use crate::installation::{Installation, NAMESPACE, pod_address, served};
+use crate::installation::{Installation, NAMESPACE, metric_of, pod_address, served};
 
 /// A question and the status that answers it.
 type Question = (u16, &'static str, &'static str, &'static str);
@@ -57,6 +57,7 @@ pub(super) async fn isolation(installation: &Installation) -> Result<TrafficRepo
             installation.cluster.apply_yaml(&object.to_string()).await?;
         }
     }
+    all_judged(installation, &namespace, &aims).await?;
     // A host of the same namespace that aims at nothing of the kind is the last to be served.
     installation.cluster.apply_yaml(&plain(&namespace, "tenant").to_string()).await?;
     known_to_all(at, "tenant.example.com").await?;
@@ -64,7 +65,9 @@ pub(super) async fn isolation(installation: &Installation) -> Result<TrafficRepo
         for path in ["/debug/fleets", "/config_dump", "/stats", "/metrics", "/pods", "/"] {
             let client = testbed::Client::new(at).host(host(number)).timeout(Duration::from_secs(10));
             let status = client.get(path).await?.status.as_u16();
-            ensure!(status >= 400, "a tenant's {} gets {status} for {path}", aim.about);
+            // What is used gets the error of whoever answers there, or that nobody does.
+            let is_kept_out = if aim.refused().is_some() { status == 503 } else { status >= 400 };
+            ensure!(is_kept_out, "a tenant's {} gets {status} for {path}", aim.about);
         }
     }
     served(at, crate::installation::HOST).await?;
@@ -137,6 +140,15 @@ fn host(number: usize) -> String {
 }
 
 impl Aim {
+    /// The kind and the code of what is reported where its address is not used.
+    fn refused(&self) -> Option<(&'static str, &'static str)> {
+        match (self.external, &self.endpoint) {
+            (Some(_), _) => Some(EXTERNAL_NAME),
+            (None, Some(("FQDN", _))) => Some(SLICE),
+            (None, _) => None,
+        }
+    }
+
     fn objects(&self, namespace: &str, number: usize) -> Vec<Value> {
         let name = name(number);
         let mut service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name, "namespace": namespace },
@@ -157,6 +169,33 @@ impl Aim {
                 "routes": [{ "services": [{ "name": name, "port": self.port }] }] } });
         [service].into_iter().chain(slice).chain([proxy]).collect()
     }
+}
+
+/// The verdict on an HTTPProxy whose Service is of type ExternalName, on an EndpointSlice of names, and on an HTTPProxy without endpoints.
+const EXTERNAL_NAME: (&str, &str) = ("HTTPProxy", "SES3004");
+const SLICE: (&str, &str) = ("EndpointSlice", "SES3011");
+const NO_ENDPOINTS: (&str, &str) = ("HTTPProxy", "SES3007");
+
+/// Waits until every controller has all of the objects: it reports each that is refused, and that only the Services of refused slices have
+/// no endpoint.
+async fn all_judged(installation: &Installation, namespace: &str, aims: &[Aim]) -> Result<()> {
+    let count = |verdict| aims.iter().filter(|aim| aim.refused() == Some(verdict)).count();
+    let wanted = [(EXTERNAL_NAME, count(EXTERNAL_NAME)), (SLICE, count(SLICE)), (NO_ENDPOINTS, count(SLICE))];
+    let look = async || {
+        let pods = installation.pods(NAMESPACE, "sesame").await.map_err(|error| error.to_string())?;
+        for (name, pod) in pods {
+            for ((kind, code), wanted) in wanted {
+                let labels = format!("namespace=\"{namespace}\",kind=\"{kind}\",code=\"{code}\"");
+                let found = metric_of(&pod, "sesame_object_verdicts", |line| line.contains(&labels)).await;
+                let found = found.map_err(|error| error.to_string())?;
+                if found != wanted as f64 {
+                    return Err(format!("{name} has {found} times {code} on a {kind}, and not {wanted}"));
+                }
+            }
+        }
+        Ok(())
+    };
+    Ok(testbed::eventually("verdicts on all that a tenant aims", crate::installation::LIMIT, look).await?)
 }
 
 /// A host that answers with a status of its own.
