@@ -71,9 +71,11 @@ fn parents(more: u8) -> Value {
     let gateway = json!({ "name": format!("g{}", more % 2), "namespace": SPACES[usize::from(more / 2 % 2)] });
     let set = json!({ "kind": "ListenerSet", "name": "s0", "namespace": "a" });
     let section = json!({ "name": "g0", "namespace": "a", "sectionName": "l0" });
+    let port = json!({ "name": "g0", "namespace": "a", "port": 80 });
     match more {
         0..=3 => json!([gateway]),
         4 | 5 => json!([gateway, set]),
+        6 => json!([port]),
         _ => json!([section]),
     }
 }

@@ -136,9 +136,9 @@ fn reported(mut output: Output, known: &mut ReceivedState, withheld: &mut Withhe
 /// Computes a row as another thread would.
 fn job(pipeline: &mut Pipeline) -> Option<Finished> {
     let job = pipeline.next_job()?;
-    pipeline.lend();
+    pipeline.share_tables();
     let finished = job.run();
-    pipeline.take_back();
+    pipeline.reclaim_tables();
     Some(finished)
 }
 

@@ -95,9 +95,9 @@ fn put_wide(path: &str, pipeline: &mut Pipeline, given: &mut Given) {
     put(pipeline, &wide(path));
     assert_eq!(batch(pipeline, given), [], "everything waits for its translation");
     let job = pipeline.next_job().unwrap();
-    pipeline.lend();
+    pipeline.share_tables();
     let finished = job.run();
-    pipeline.take_back();
+    pipeline.reclaim_tables();
     drop(pipeline.finish_job(finished));
 }
 

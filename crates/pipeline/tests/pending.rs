@@ -7,6 +7,8 @@
 mod client_validation;
 #[path = "pending/delegation.rs"]
 mod delegation;
+#[path = "pending/emissary.rs"]
+mod emissary;
 #[path = "pending/gateway.rs"]
 mod gateway;
 
@@ -134,6 +136,13 @@ impl World {
         self.answered.insert(id.clone(), answer);
     }
 
+    /// Works, and then again with these Secrets.
+    fn found(&mut self, secrets: &[ObjectRef]) {
+        self.settle();
+        secrets.iter().for_each(|id| self.answer(id, FetchResult::Found));
+        self.settle();
+    }
+
     fn on_outcome(&mut self, output: Output) {
         for (kind, name) in output.xds.removes {
             self.resources.remove(&(kind, name));
@@ -177,6 +186,12 @@ impl World {
     fn mentions(&self, text: &str) -> usize {
         let contains = |body: &[u8]| body.windows(text.len()).any(|window| window == text.as_bytes());
         self.resources.values().filter(|body| contains(body)).count()
+    }
+
+    /// Whether proxies are sent a Secret.
+    fn has_secret(&self, name: &str) -> bool {
+        let secret = |(kind, found): &(xds::Kind, xds::Name)| *kind == xds::Kind::Secret && found.contains(name);
+        self.resources.keys().any(secret)
     }
 }
 

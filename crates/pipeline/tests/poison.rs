@@ -328,7 +328,11 @@ impl Bed {
             pipeline.put(&object.key(), Some(object.clone()));
         }
         let output = pipeline.settle();
-        assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
+        assert!(
+            pipeline.engine().failed_rows().is_empty(),
+            "a computation panicked: {:?}",
+            pipeline.engine().failed_rows()
+        );
         self.proxy.replace(output.xds.upserts).await.unwrap();
         let verdicts = output.verdicts.into_iter().filter_map(|(object, list)| Some((object.to_string(), list?)));
         verdicts.map(|(object, list)| (object, list.to_vec())).collect()

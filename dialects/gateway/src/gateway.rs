@@ -50,8 +50,8 @@ fn subject(gateway: &Gateway) -> ObjectRef {
 
 /// Why nothing of a Gateway is served, if so.
 pub fn refusal(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings) -> Option<NotAccepted> {
-    let told = foreign::look(&gateway.meta, &subject(gateway)).verdicts;
-    if let Some(Verdict { code, origin, message, .. }) = crate::unprotected(&told, settings) {
+    let protection = foreign::look(&gateway.meta, &subject(gateway)).verdicts;
+    if let Some(Verdict { code, origin, message, .. }) = crate::unprotected(&protection, settings) {
         let (field, why) = (origin.field.to_string(), message.to_string());
         return Some(NotAccepted { reason: "Invalid", code: *code, field, why });
     }

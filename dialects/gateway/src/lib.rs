@@ -150,9 +150,9 @@ impl Settings {
 
 /// Why an object is not served that asks another controller for protection: the first of what is told about its annotations
 /// ([`resolve::annotation::foreign::look`]). Nothing where it is served all the same.
-pub(crate) fn unprotected<'v>(told: &'v [Verdict], settings: &Settings) -> Option<&'v Verdict> {
+pub(crate) fn unprotected<'v>(verdicts: &'v [Verdict], settings: &Settings) -> Option<&'v Verdict> {
     let refuses = settings.foreign_protection == ForeignProtection::Refuse;
-    told.iter().find(|verdict| refuses && verdict.code == Code::ForeignProtection)
+    verdicts.iter().find(|verdict| refuses && verdict.code == Code::ForeignProtection)
 }
 
 /// Which object wins where two are in each other's way: the older one.

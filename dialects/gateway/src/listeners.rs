@@ -197,8 +197,8 @@ pub fn merge(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings
         if !allowed.allow(&owner.namespace, view) {
             continue;
         }
-        let told = foreign::look(&set.meta, &owner).verdicts;
-        let unprotected = crate::unprotected(&told, settings);
+        let protection = foreign::look(&set.meta, &owner).verdicts;
+        let unprotected = crate::unprotected(&protection, settings);
         for mut listener in reader.all(&owner, &set.spec.listeners, listeners.len()) {
             if let Some(verdict) = unprotected {
                 listener.refused.get_or_insert_with(|| Refused::value("", verdict.message.clone()));

@@ -98,11 +98,11 @@ impl<'a, V: GatewayView> Work<'a, V> {
 
     /// Tells what the annotations of the route ask another controller for.
     pub fn look_at_annotations(&mut self) {
-        let told = foreign::look(self.meta, &self.subject).verdicts;
-        let first = crate::unprotected(&told, self.settings);
+        let protection = foreign::look(self.meta, &self.subject).verdicts;
+        let first = crate::unprotected(&protection, self.settings);
         self.unprotected = first
             .map(|rejection| Rejection::new(rejection.code, rejection.origin.field.clone(), rejection.message.clone()));
-        self.verdicts.extend(told);
+        self.verdicts.extend(protection);
     }
 
     /// Tells something about a field.

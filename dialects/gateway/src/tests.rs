@@ -140,6 +140,7 @@ fn routes_attach_by_kind_and_namespace() {
             listener("named", "HTTP", 83, allowed(json!({ "from": "Selector", "selector": { "matchLabels": { "kubernetes.io/metadata.name": "other" } } }))),
             listener("grpc", "HTTP", 84, json!({ "allowedRoutes": { "kinds": [{ "kind": "GRPCRoute" }, { "kind": "TCPRoute" }] } })),
             listener("wrong", "HTTP", 85, allowed(json!({ "from": "Selector" }))),
+            listener("none", "HTTP", 86, allowed(json!({ "from": "None" }))),
         ]),
         json!({}),
     );
@@ -152,6 +153,7 @@ fn routes_attach_by_kind_and_namespace() {
     assert_eq!(allowed("all", &mut world), [true, true, true]);
     assert_eq!(allowed("some", &mut world), [false, true, false]);
     assert_eq!(allowed("named", &mut world), [false, false, true]);
+    assert_eq!(allowed("none", &mut world), [false, false, false]);
     let kinds = merged.listeners.iter().map(|listener| (&*listener.name, listener.kinds.clone(), listener.is_served()));
     let both = vec![kind::HTTP_ROUTE, kind::GRPC_ROUTE];
     let expected = [
@@ -160,7 +162,8 @@ fn routes_attach_by_kind_and_namespace() {
         ("some", both.clone(), true),
         ("named", both.clone(), true),
         ("grpc", vec![kind::GRPC_ROUTE], true),
-        ("wrong", both, false),
+        ("wrong", both.clone(), false),
+        ("none", both, true),
     ];
     assert_eq!(kinds.collect::<Vec<_>>(), expected);
     assert_eq!(Protocol::TlsTerminate.route_kinds(), [kind::TLS_ROUTE]);

@@ -204,7 +204,7 @@ fn a_list_of_addresses_that_is_too_long_for_a_listener_ends_connections() {
             World::default().with("root", json!({ "virtualhost": host, "tcpproxy": { "services": services } }));
         let translation = world.translation("root");
         let proxy = translation.tls[0].mode.tcp().unwrap().clone();
-        (proxy.clusters.len(), proxy.clients.as_ref().map(|clients| clients.ranges.len()), codes(&translation))
+        (proxy.clusters.len(), proxy.ip_filter.as_ref().map(|ip_filter| ip_filter.ranges.len()), codes(&translation))
     };
     assert_eq!(proxy(1000), (1, Some(1000), vec![]));
     assert_eq!(proxy(1001), (0, None, vec![Code::ProxyIpPolicy]));

@@ -1,7 +1,7 @@
 //! What a route, a certificate, a policy and a Gateway cost among many.
 
 use super::{Bed, certificate, service, slice};
-use model::{FleetId, FleetName};
+use model::{FleetId, FleetName, status::StatusValue};
 use pipeline::{Pipeline, Settings, settings::Packing};
 use serde_json::json;
 use std::{
@@ -84,6 +84,40 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
         assert_eq!((of(&computed, "translations"), of(&computed, "status facts")), (1, 2), "{computed:?}");
         assert!(output.facts.iter().any(|(object, _)| object.kind == kinds::kind::GATEWAY), "one more is attached");
         assert!(computed.values().sum::<u64>() <= A_HANDFUL, "a new one: {computed:?}");
+    }
+}
+
+/// One more route computes the same rows, from as many others, whether its Gateway has counted 100 routes or 10,000: none of them is
+/// looked at again.
+#[test]
+fn a_route_costs_the_same_however_many_its_gateway_counts() {
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
+        "spec": { "controllerName": dialect_gateway::CONTROLLER },
+    });
+    let gateway = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
+        "spec": { "gatewayClassName": "sesame", "listeners": [{ "name": "http", "protocol": "HTTP", "port": 80 }] },
+    });
+    // The dependencies that each table has on record.
+    let records = |bed: &Bed| -> Vec<(&'static str, i64)> {
+        let counters = bed.pipeline.engine().counters();
+        counters.iter().map(|table| (table.name, i64::try_from(table.reads).unwrap())).collect()
+    };
+    for packing in [Packing::Plain, Packing::Scoped] {
+        let [few, many] = [100, 10_000].map(|routes| {
+            let objects = [object(&class), object(&gateway), service(0)].into_iter();
+            let mut bed = Bed::of(packing, objects.chain((0..routes).map(|number| route(number, "/"))));
+            let before = records(&bed);
+            let ((output, computed), read) = bed.reads(|bed| bed.put(route(routes, "/")));
+            let of_gateway = output.facts.iter().find(|(object, _)| object.kind == kinds::kind::GATEWAY).unwrap();
+            let listener = &of_gateway.1.as_ref().unwrap().lists[0].1[0].scope;
+            let attached = StatusValue::Integer(i64::try_from(routes).unwrap() + 1);
+            assert!(listener.values.contains(&("attachedRoutes", attached)), "{listener:?}");
+            let added = records(&bed).into_iter().zip(before).map(|((name, now), (_, then))| (name, now - then));
+            (computed, read, added.filter(|(_, added)| *added != 0).collect::<Vec<_>>())
+        });
+        assert_eq!(many, few, "{packing:?}: rows computed, reads from outside, dependencies recorded");
     }
 }
 

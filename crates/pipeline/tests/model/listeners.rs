@@ -20,7 +20,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use super::{
     clusters::{ADDRESSES, server_name, tls_parameters},
     dice::Dice,
-    routes::clients,
+    routes::ip_filter,
 };
 
 /// A port with arbitrary settings.
@@ -276,7 +276,7 @@ fn idle(dice: &mut Dice) -> Timeout {
 /// Where a plain TCP listener leads.
 pub fn stream(dice: &mut Dice, clusters: &[ClusterId]) -> StreamTarget {
     StreamTarget {
-        clients: dice.maybe(clients),
+        ip_filter: dice.maybe(ip_filter),
         clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
         unavailable: dice.maybe(|dice| dice.between(0, u32::MAX / 4)).unwrap_or_default(),
         idle: idle(dice),
@@ -287,10 +287,10 @@ pub fn stream(dice: &mut Dice, clusters: &[ClusterId]) -> StreamTarget {
 pub fn tcp(dice: &mut Dice, host: Host, port: u16, clusters: &[ClusterId]) -> (TcpChain, TcpProxy) {
     let proxy = TcpProxy {
         termination: dice.maybe(|dice| termination(dice, &format!("{port}-tcp"))),
-        clients: dice.maybe(clients),
+        ip_filter: dice.maybe(ip_filter),
         clusters: dice.list(0, 3, |dice| (dice.pick(clusters), dice.between(1, u32::MAX / 4))),
         unavailable: dice.maybe(|dice| dice.between(0, u32::MAX / 4)).unwrap_or_default(),
         idle: idle(dice),
     };
-    (TcpChain { host, termination: proxy.termination.clone(), clients: proxy.clients.clone() }, proxy)
+    (TcpChain { host, termination: proxy.termination.clone(), ip_filter: proxy.ip_filter.clone() }, proxy)
 }

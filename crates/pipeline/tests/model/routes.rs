@@ -289,7 +289,7 @@ fn policy(dice: &mut Dice) -> Policy {
     Policy {
         request_headers: header_changes(dice),
         response_headers: header_changes(dice),
-        ip_filter: dice.maybe(clients),
+        ip_filter: dice.maybe(ip_filter),
         rejects_escaped_slashes: dice.one_in(4),
         runs_script: dice.one_in(4),
         local_rate_limit: dice.maybe(limit),
@@ -391,7 +391,7 @@ fn cookies(dice: &mut Dice) -> Vec<CookieRewrite> {
     cookies
 }
 
-pub fn clients(dice: &mut Dice) -> IpFilter {
+pub fn ip_filter(dice: &mut Dice) -> IpFilter {
     let range = |dice: &mut Dice| {
         let address: IpAddr = dice.pick(&super::clusters::ADDRESSES);
         let text = match address {

@@ -277,7 +277,7 @@ impl World {
         let message =
             listener::tcp::proxy(extension.clone(), &target.clusters, target.unavailable, target.idle, &tcp.http);
         self.add(Kind::Extension, &extension, &message, target.clone());
-        let message = listener::tcp::listener(&tcp, &listener, target.clients.as_ref());
+        let message = listener::tcp::listener(&tcp, &listener, target.ip_filter.as_ref());
         self.add(Kind::Listener, &name::port(&tcp.id), &message, (tcp, target));
         let udp = listeners::port(dice, PortProtocol::Udp, port);
         let udp = Port { id: PortId::new(FleetId::Shared, format!("udp-{}", udp.id)), ..udp };

@@ -148,7 +148,11 @@ async fn load(name: &str, packing: Packing) {
             pipeline.put(&object.key(), Some(object));
         }
         let output = pipeline.settle();
-        assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
+        assert!(
+            pipeline.engine().failed_rows().is_empty(),
+            "a computation panicked: {:?}",
+            pipeline.engine().failed_rows()
+        );
         let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(|list| list.is_empty())).count();
         let hosts = pipeline.engine().rows::<pipeline::hosts::VirtualHosts>().count();
         println!("batch {number}: {fine} of {count} are fine as they are; {hosts} hosts");

@@ -424,7 +424,11 @@ async fn load(name: &str, packing: Packing) {
         let replaced: Vec<_> = again.xds.upserts.iter().map(|it| (it.kind, it.name.clone())).collect();
         output.xds.upserts.retain(|it| !replaced.contains(&(it.kind, it.name.clone())));
         output.xds.upserts.extend(again.xds.upserts);
-        assert!(pipeline.engine().held().is_empty(), "a computation panicked: {:?}", pipeline.engine().held());
+        assert!(
+            pipeline.engine().failed_rows().is_empty(),
+            "a computation panicked: {:?}",
+            pipeline.engine().failed_rows()
+        );
         let fine = output.verdicts.iter().filter(|(_, said)| said.as_ref().is_some_and(|list| list.is_empty())).count();
         println!("batch {batch}: {fine} of {BATCH} are fine as they are");
         proxy.replace(output.xds.upserts).await.unwrap();

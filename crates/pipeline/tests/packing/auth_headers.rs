@@ -350,8 +350,8 @@ const WRITTEN: &str = "keep-alive: timeout=1\r\nproxy-connection: close\r\nproxy
     trailer: x-end\r\nupgrade: h2c\r\nx-sesame-host: ingress_http|other.example.com\r\n\
     x-sesame-server-name: other.example.com\r\nx-sesame-chain: other\r\nx-user: me\r\n";
 
-/// What a server over HTTP says, and then closes.
-fn said(status: &str, headers: &str, body: &str) -> KeyAnswer {
+/// The answer of a server over HTTP, which then closes the connection.
+fn http_answer(status: &str, headers: &str, body: &str) -> KeyAnswer {
     KeyAnswer::Raw(format!("HTTP/1.1 {status}\r\nconnection: close\r\n{headers}\r\n{body}").into_bytes())
 }
 
@@ -390,10 +390,10 @@ async fn a_server_over_http_frames_nothing_in_scopes() {
 
 async fn allowed_over_http(host: &str, auth: &KeyServer) {
     for method in ["POST", "GET"] {
-        auth.set(said("200 OK", "", ""));
+        auth.set(http_answer("200 OK", "", ""));
         let usual = [first(host, method, "/", "nothing", "").await, over_http2(host, method, "nothing").await];
         for (headers, body) in framed("yes") {
-            auth.set(said("200 OK", &headers, &body));
+            auth.set(http_answer("200 OK", &headers, &body));
             let both = [first(host, method, "/", "written", "").await, over_http2(host, method, "written").await];
             for (response, usual) in both.iter().zip(&usual) {
                 let (seen, usual_seen) = (response.seen(), usual.seen());
@@ -419,7 +419,7 @@ async fn denied_over_http(host: &str, auth: &KeyServer) {
         hop_by_hop.iter().all(|name| response.header(name).is_none())
     };
     for (headers, body) in framed("denied") {
-        auth.set(said("401 Unauthorized", &headers, &body));
+        auth.set(http_answer("401 Unauthorized", &headers, &body));
         for (method, body) in [("GET", "denied"), ("HEAD", "")] {
             let one = |more: &str| format!("{method} / HTTP/1.1\r\nhost: {host}\r\n{more}\r\n");
             let text = raw(&(one("") + &one("connection: close\r\n"))).await;
@@ -433,7 +433,7 @@ async fn denied_over_http(host: &str, auth: &KeyServer) {
         assert!(is_end_to_end(&response), "{response:?}");
     }
     // A status without a body, with the length of one.
-    auth.set(said("304 Not Modified", &format!("{WRITTEN}content-length: 6\r\n"), ""));
+    auth.set(http_answer("304 Not Modified", &format!("{WRITTEN}content-length: 6\r\n"), ""));
     let one = |more: &str| format!("GET / HTTP/1.1\r\nhost: {host}\r\n{more}\r\n");
     let text = raw(&(one("") + &one("connection: close\r\n"))).await;
     let told: Vec<_> = responses(&text, &["GET", "GET"]).into_iter().map(|it| (it.status, it.body)).collect();

@@ -144,7 +144,7 @@ impl Claims {
             of,
             TlsMode::Tcp(Arc::new(TcpProxy {
                 termination: None,
-                clients: None,
+                ip_filter: None,
                 clusters,
                 unavailable: 0,
                 idle: Timeout::Default,
@@ -176,21 +176,21 @@ impl Claims {
     }
 
     /// The same, for some clients only.
-    pub fn stream_for(self, listener: &str, services: &[(&str, u32)], clients: Option<IpFilter>) -> Claims {
-        self.stream_of(listener, services, clients, 0)
+    pub fn stream_for(self, listener: &str, services: &[(&str, u32)], ip_filter: Option<IpFilter>) -> Claims {
+        self.stream_of(listener, services, ip_filter, 0)
     }
 
     fn stream_of(
         mut self,
         listener: &str,
         services: &[(&str, u32)],
-        clients: Option<IpFilter>,
+        ip_filter: Option<IpFilter>,
         unavailable: u32,
     ) -> Claims {
         let clusters = services.iter().map(|(service, weight)| (cluster(service), *weight)).collect();
         self.translation.streams.push(StreamPiece {
             listener: self.id(listener),
-            target: Arc::new(StreamTarget { clients, clusters, unavailable, idle: Timeout::Default }),
+            target: Arc::new(StreamTarget { ip_filter, clusters, unavailable, idle: Timeout::Default }),
             precedence: self.precedence(),
             origin: self.translation.subject.at("spec.backends"),
         });

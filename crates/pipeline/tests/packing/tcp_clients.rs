@@ -227,6 +227,11 @@ async fn refused_before_a_backend_is_connected_beside_certificates_on_demand() {
     refused_before_a_backend_is_connected(Packing::Scoped, Certificates::OnDemand).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_before_a_backend_is_connected_as_certificates_are_by_default() {
+    refused_before_a_backend_is_connected(Packing::Scoped, Certificates::Auto).await;
+}
+
 /// Behind a load balancer the peer is the load balancer, and the remote address is what it tells.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_address_that_a_load_balancer_tells_is_the_remote_one() {

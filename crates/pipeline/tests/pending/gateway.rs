@@ -51,17 +51,6 @@ impl World {
         world.put(service("b", "web"));
         world
     }
-
-    fn found(&mut self, secrets: &[ObjectRef]) {
-        self.settle();
-        secrets.iter().for_each(|id| self.answer(id, FetchResult::Found));
-        self.settle();
-    }
-
-    fn has_secret(&self, name: &str) -> bool {
-        let secret = |(kind, found): &(xds::Kind, xds::Name)| *kind == xds::Kind::Secret && found.contains(name);
-        self.resources.keys().any(secret)
-    }
 }
 
 #[test]

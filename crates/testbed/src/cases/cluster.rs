@@ -127,7 +127,7 @@ impl<S: Serving> Bench<'_, S> {
                 wrong.push(format!("  {}", late.to_string().replace('\n', "\n    ")));
             }
         }
-        for (object, codes) in said(&case.golden) {
+        for (object, codes) in expected_codes(&case.golden) {
             let Some((kind, there)) = made.iter().find(|(kind, made)| name(*kind, made) == object) else { continue };
             let look = async || match *kind {
                 kind if kind == kind::INGRESS => self.ingress_told(there, &codes).await,
@@ -312,7 +312,7 @@ fn kind_of(value: &Value) -> Option<Kind> {
 }
 
 /// What the golden part says of objects: `Kind namespace/name`, and the codes of its findings.
-fn said(golden: &str) -> Vec<(String, BTreeSet<Code>)> {
+fn expected_codes(golden: &str) -> Vec<(String, BTreeSet<Code>)> {
     let golden: Value = serde_saphyr::from_str(golden).unwrap_or_default();
     let verdicts = golden["verdicts"].as_object().cloned().unwrap_or_default();
     let code = |line: &Value| {

@@ -68,7 +68,7 @@ pub fn tls(object: &TlsRoute, view: &mut impl GatewayView, settings: &Settings) 
             let mode = match termination(&mut work, listener) {
                 Shown::Certificates(termination) => TlsMode::Tcp(Arc::new(TcpProxy {
                     termination,
-                    clients: None,
+                    ip_filter: None,
                     clusters,
                     unavailable,
                     idle: Timeout::Default,
@@ -145,7 +145,7 @@ fn plain(
     let (mut streams, mut seen) = (Vec::new(), BTreeSet::new());
     for (parent, target) in parents.iter().zip(target.iter().cycle()) {
         let (clusters, unavailable) = presenting(&mut work, &certificates, parent, target);
-        let target = Arc::new(StreamTarget { clients: None, clusters, unavailable, idle: Timeout::Default });
+        let target = Arc::new(StreamTarget { ip_filter: None, clusters, unavailable, idle: Timeout::Default });
         let listeners = parent.attached().map(|(listener, _)| listener).filter(|listener| listener.is_served());
         streams.extend(listeners.filter(|listener| seen.insert(listener.id.clone())).map(|listener| StreamPiece {
             listener: listener.id.clone(),

@@ -232,8 +232,16 @@ fn a_set_that_lost_is_in_nobodys_way() {
 fn a_gateway_has_no_more_listeners_than_the_limit() {
     let mut world = World::default();
     let many: Vec<_> = (0..1_010).map(|port| listener(&format!("l{port}"), "HTTP", 1_000 + port, json!({}))).collect();
-    world.gateway("web", json!(many), json!({}));
+    world.gateway("web", json!(&many), json!({}));
     let said = facts(&mut world, kind::GATEWAY, "web", true);
     let is_refused = |at: &usize| of_listener(&said, *at).starts_with("Accepted=False/TooManyListeners ");
     assert_eq!((0..1_010).filter(is_refused).collect::<Vec<_>>(), (1_000..1_010).collect::<Vec<_>>());
+    // Those of its ListenerSets count, after its own.
+    let same = json!({ "allowedListeners": { "namespaces": { "from": "Same" } } });
+    world.gateway("web", json!(many[..999]), same);
+    let of_set: Vec<_> = (0..3).map(|port| listener(&format!("s{port}"), "HTTP", 9_000 + port, json!({}))).collect();
+    world.set("default", "set", 1, json!(of_set));
+    let said = facts(&mut world, kind::LISTENER_SET, "set", true);
+    let is_refused = [0, 1, 2].map(|at| of_listener(&said, at).starts_with("Accepted=False/TooManyListeners "));
+    assert_eq!(is_refused, [false, true, true]);
 }

@@ -378,6 +378,63 @@ fn a_set_is_judged_by_its_own_listeners() {
     assert!(said(&mut world, "tls").starts_with("Accepted=False"));
     world.grant("other", ("ListenerSet", "default"), None);
     assert_eq!(said(&mut world, "tls"), "Accepted=True/Accepted Programmed=True/Programmed");
+    // The API has no reason for a set that no proxy has acknowledged yet, but one for its listeners.
+    let said = facts(&mut world, kind::LISTENER_SET, "tls", false);
+    let pending = GOOD.replace("Programmed=True/Programmed", "?Programmed=False/Pending");
+    assert_eq!(conditions(&said.object), "Accepted=True/Accepted ?Programmed=Unknown/Pending");
+    assert_eq!(of_listener(&said, 0), pending);
+}
+
+#[test]
+fn the_listeners_of_a_set_say_what_those_of_a_gateway_do() {
+    let mut world = World::default();
+    world.secret("cert", &["a.com", "b.com"]);
+    let tls = |secret: &str| json!({ "tls": { "certificateRefs": [{ "name": secret }] } });
+    let of_host = |host: &str| json!({ "hostname": host, "tls": { "certificateRefs": [{ "name": "cert" }] } });
+    let listeners = json!([
+        listener("good", "HTTP", 80, json!({})),
+        listener("kinds", "HTTP", 81, json!({ "allowedRoutes": { "kinds": [{ "kind": "TCPRoute" }] } })),
+        listener("cert", "HTTPS", 444, tls("none")),
+        listener("ca", "HTTPS", 445, tls("cert")),
+        listener("a", "HTTPS", 446, of_host("a.com")),
+        listener("b", "HTTPS", 446, of_host("b.com")),
+    ]);
+    let ca = json!({ "validation": { "caCertificateRefs": [{ "group": "", "kind": "Service", "name": "ca" }] } });
+    let more = json!({
+        "tls": { "frontend": { "perPort": [{ "port": 445, "tls": ca }] } },
+        "allowedListeners": { "namespaces": { "from": "Same" } },
+    });
+    let all = |facts: &StatusFacts| [0, 1, 2, 3, 4, 5].map(|at| of_listener(facts, at));
+    world.gateway("web", listeners.clone(), more.clone());
+    let of_gateway = all(&facts(&mut world, kind::GATEWAY, "web", true));
+    world.gateway("web", json!([listener("own", "HTTP", 8080, json!({}))]), more);
+    world.set("default", "set", 1, listeners);
+    let of_set = all(&facts(&mut world, kind::LISTENER_SET, "set", true));
+    assert_eq!(of_set, of_gateway);
+    let overlapping = "OverlappingTLSConfig=True/OverlappingCertificates";
+    let expected = [
+        "ResolvedRefs=True/ResolvedRefs",
+        "ResolvedRefs=False/InvalidRouteKinds",
+        "ResolvedRefs=False/InvalidCertificateRef",
+        "ResolvedRefs=False/InvalidCACertificateKind",
+        overlapping,
+        overlapping,
+    ];
+    for (said, expected) in of_set.iter().zip(expected) {
+        assert!(said.contains(expected), "{said}, without {expected}");
+    }
+}
+
+/// A translation that failed has decided nothing.
+#[test]
+fn what_was_not_translated_is_neither_accepted_nor_rejected() {
+    let accepted = "Accepted=Unknown/Pending";
+    for (status, programmed) in
+        [(CLASS, ""), (GATEWAY, " ?Programmed=False/Pending"), (LISTENER_SET, " ?Programmed=Unknown/Pending")]
+    {
+        let input = StatusInput { verdicts: &[], translated: None, proxies: None, addresses: &[] };
+        assert_eq!(conditions(&(status.facts)(&input).object), format!("{accepted}{programmed}"));
+    }
 }
 
 #[test]
