@@ -21,7 +21,7 @@ pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, Waiting>>>, Arc<Mutex<Vec<
 #[derive(Default)]
 struct Waiting {
     /// What was said last.
-    said: Option<String>,
+    reason: Option<String>,
     /// Who is asked where nothing was said.
     asked: Option<Check>,
 }
@@ -48,7 +48,7 @@ impl Readiness {
 
     /// Names something that has to be done first, and whom to ask what it waits for while [nothing is said](Task::waits).
     pub fn task_that_waits(&self, name: &'static str, asked: impl Fn() -> Option<String> + Send + 'static) -> Task {
-        self.0.lock().insert(name, Waiting { said: None, asked: Some(Box::new(asked)) });
+        self.0.lock().insert(name, Waiting { reason: None, asked: Some(Box::new(asked)) });
         Task { name, readiness: self.clone() }
     }
 
@@ -57,7 +57,7 @@ impl Readiness {
         let pending = self.0.lock();
         let line = |(name, waiting): (&&str, &Waiting)| {
             let asked = || waiting.asked.as_ref().and_then(|asked| asked());
-            match waiting.said.clone().or_else(asked) {
+            match waiting.reason.clone().or_else(asked) {
                 Some(why) => format!("{name} ({why})"),
                 None => (*name).to_owned(),
             }
@@ -95,7 +95,7 @@ pub struct Task {
 impl Task {
     /// Says what it waits for, if anything is known.
     pub fn waits(&self, why: Option<String>) {
-        self.readiness.0.lock().entry(self.name).or_default().said = why;
+        self.readiness.0.lock().entry(self.name).or_default().reason = why;
     }
 
     /// It is done.

@@ -120,9 +120,9 @@ impl Collector for Figures {
         let tables = shared.tables.load();
         let rows = tables.iter().map(|table| (InTable::of(table.name), gauge(table.rows)));
         family(&mut encoder, "sesame_table_rows", "Rows of the pipeline's tables", rows)?;
-        let held = tables.iter().map(|table| table.held).sum();
+        let failed = tables.iter().map(|table| table.failed).sum();
         // By table it is on `/debug/tables`.
-        total(&mut encoder, "sesame_table_failed_rows", "Rows whose last computation failed", &gauge(held))?;
+        total(&mut encoder, "sesame_table_failed_rows", "Rows whose last computation failed", &gauge(failed))?;
         let computed = tables.iter().map(|table| (InTable::of(table.name), ConstCounter::new(table.computed)));
         family(&mut encoder, "sesame_recomputed_keys", "Keys recomputed", computed)?;
         let equal = ConstCounter::new(tables.iter().map(|table| table.unchanged).sum::<u64>());

@@ -270,6 +270,27 @@ async fn clients_that_stay_are_not_waited_for_for_ever() {
     assert!(client.is_open());
 }
 
+/// As many clients as the operator says may be left are not waited for, and one more is.
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_connections_as_the_flag_says_may_be_left() {
+    let bed = Bed::start().await;
+    let Bed { state, admin, ready_file, .. } = &bed;
+    let stays = Client::new(INGRESS).connect().await.unwrap();
+    let goes = Client::new(INGRESS).connect().await.unwrap();
+    for client in [&stays, &goes] {
+        assert_eq!(client.get("/").await.unwrap().status, 200);
+    }
+    let flags = ["--min-open-connections=1", "--check-interval=100ms", "--timeout=2h"];
+    let words = ["shutdown", admin, ready_file].into_iter().chain(flags).collect::<Vec<_>>();
+    let shutdown = sesame(state, &words);
+    shutdown.expect_line("2 connections still open", TIMEOUT).await.unwrap();
+    assert!(!state.path().join("ok").exists(), "two are there");
+    drop(goes);
+    let ended = within("the end of the drain", TIMEOUT, shutdown.exited()).await.unwrap().unwrap();
+    assert!(ended.success() && state.path().join("ok").exists(), "{}", shutdown.log().text());
+    assert!(stays.is_open());
+}
+
 /// An Envoy that is gone already must not keep its pod.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_envoy_that_does_not_answer_may_end() {

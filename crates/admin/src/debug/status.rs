@@ -147,14 +147,14 @@ fn of_fleet(fleet: &Fleet, acks: &FleetAcks) -> Vec<ProxyStatus> {
             proxy.state = ProxyState::Behind;
         }
     }
-    let mut told = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let mut rejections = acks.rejections();
     rejections
         .sort_by(|a, b| (&a.client.node, a.kind.label(), &a.name).cmp(&(&b.client.node, b.kind.label(), &b.name)));
     for rejection in rejections {
         let Some(proxy) = proxies.get_mut(&rejection.client.node) else { continue };
         proxy.state = ProxyState::Rejected;
-        if told.insert(rejection.client.node.clone()) {
+        if seen.insert(rejection.client.node.clone()) {
             proxy.seconds = SystemTime::now().duration_since(rejection.at).unwrap_or_default().as_secs();
             proxy.detail = words(&rejection);
         }

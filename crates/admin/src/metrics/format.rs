@@ -55,7 +55,7 @@ fn classic(page: &str) -> String {
     for line in page.lines() {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some("HELP"), Some(_), said) => help = said.unwrap_or_default(),
+            (Some("#"), Some("HELP"), Some(_), text) => help = text.unwrap_or_default(),
             (Some("#"), Some("TYPE"), Some(name), Some(form)) => {
                 let (suffix, form) = match form {
                     "counter" => ("_total", "counter"),

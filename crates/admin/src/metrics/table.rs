@@ -1,7 +1,8 @@
 //! Every metric: its name, its type, its labels, what it says, and what Contour calls it.
 //!
 //! The page `docs/metrics.md` is written from this table, and a test compares it with what a running server shows, so that a name,
-//! a label or a description does not change by accident.
+//! a label or a description does not change by accident. `stable.txt` has the names, types and labels that dashboards and alerts of
+//! users may depend on: a metric may be added, but none goes or changes without the list being edited.
 
 use std::fmt::Write as _;
 
@@ -128,6 +129,9 @@ mod tests {
     use super::*;
     use std::{collections::BTreeSet, path::Path};
 
+    /// Names, types and labels that users may depend on.
+    const STABLE: &str = include_str!("stable.txt");
+
     const HEAD: &str = "# Metrics of `sesame serve`
 
 `/metrics` is served on port 8000 unless [the configuration](configuration.md) says otherwise, in OpenMetrics, or in the classic text
@@ -164,6 +168,61 @@ that tests compare with a running server.
         }
         let found = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(found == page(), "docs/metrics.md is out of date: run `cargo xtask docs`");
+    }
+
+    /// The lines of the list of stable metrics.
+    fn stable() -> BTreeSet<String> {
+        STABLE.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    /// Metrics as lines of that list, under Contour's names as well.
+    fn lines(metrics: &[Metric]) -> BTreeSet<String> {
+        let line = |name, metric: &Metric| {
+            let line = format!("{} {} {}", sample(name, metric.form), metric.form, metric.labels.join(","));
+            line.trim_end().to_owned()
+        };
+        let own = metrics.iter().map(|metric| line(metric.name, metric));
+        let of_contour = metrics.iter().filter_map(|metric| Some(line(metric.contour?, metric)));
+        own.chain(of_contour).collect()
+    }
+
+    /// What is in the list and no longer in the table, in words.
+    fn broken(metrics: &[Metric]) -> Vec<String> {
+        let gone =
+            |line: &String| format!("{line}: is gone or changed: add it to CHANGELOG under Changed and remove it here");
+        stable().difference(&lines(metrics)).map(gone).collect()
+    }
+
+    #[test]
+    fn stable_metrics_stay_as_they_are() {
+        assert_eq!(broken(METRICS), [""; 0], "crates/admin/src/metrics/stable.txt");
+        let added: Vec<String> = lines(METRICS).difference(&stable()).cloned().collect();
+        assert_eq!(
+            added, [""; 0],
+            "new metrics: add them to CHANGELOG under Added and to crates/admin/src/metrics/stable.txt"
+        );
+    }
+
+    #[test]
+    fn a_metric_that_goes_or_changes_is_told() {
+        let told = |change: fn(&mut Vec<Metric>)| {
+            let mut metrics = METRICS.to_vec();
+            change(&mut metrics);
+            broken(&metrics)
+        };
+        let words = "is gone or changed: add it to CHANGELOG under Changed and remove it here";
+        let gone = told(|metrics| metrics.retain(|metric| metric.name != "sesame_ready"));
+        assert_eq!(gone, [format!("sesame_ready gauge: {words}")]);
+        let relabelled = told(|metrics| {
+            let row = metrics.iter_mut().find(|metric| metric.name == "sesame_xds_streams").expect("it is there");
+            row.labels = &["service"];
+        });
+        assert_eq!(relabelled, [format!("sesame_xds_streams gauge service,variant: {words}")]);
+        let retyped = told(|metrics| {
+            let row = metrics.iter_mut().find(|metric| metric.name == "sesame_xds_connections").expect("it is there");
+            row.form = "counter";
+        });
+        assert_eq!(retyped, [format!("sesame_xds_connections gauge: {words}")]);
     }
 
     #[test]

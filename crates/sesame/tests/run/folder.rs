@@ -196,11 +196,20 @@ async fn a_gateway_in_a_folder_is_served_and_its_status_is_shown() {
     let gateway = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: web}\nspec:\n  \
                    gatewayClassName: sesame\n  listeners:\n  - {name: http, protocol: HTTP, port: 80}\n  \
                    - {name: https, protocol: HTTPS, port: 443, hostname: a.example.com, tls: {certificateRefs: [{name: none}]}}\n  \
-                   - {name: more, protocol: HTTP, port: 9090, hostname: more.example.com}\n";
+                   - {name: more, protocol: HTTP, port: 9090, hostname: more.example.com}\n  \
+                   - {name: names, protocol: UDP, port: 53}\n";
     let route = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web}\nspec:\n  \
                  parentRefs: [{name: web}]\n  hostnames: [a.example.com]\n  rules: [{backendRefs: [{name: web, port: 80}]}]\n";
+    let datagrams = format!(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: UDPRoute\nmetadata: {{name: names}}\nspec:\n  \
+         parentRefs: [{{name: web}}]\n  rules: [{{backendRefs: [{{name: names, port: 53}}]}}]\n---\n\
+         apiVersion: v1\nkind: Service\nmetadata:\n  name: names\n  annotations: {{projectsesame.io/endpoints: \"{}\"}}\n\
+         spec:\n  ports: [{{port: 53, protocol: UDP}}]\n",
+        backend.udp()
+    );
     let files = [
         ("web.yaml", service("web", &backend)),
+        ("names.yaml", datagrams),
         ("gateway.yaml", gateway.to_owned()),
         ("route.yaml", route.to_owned()),
         ("ingress.yaml", ingress("b", "b.example.com", "web")),
@@ -212,7 +221,16 @@ async fn a_gateway_in_a_folder_is_served_and_its_status_is_shown() {
     assert_eq!((tls.status.as_u16(), tls.backend()), (200, Some("web")), "by a certificate that was signed for it");
     let more = Client::new((served.http.ip(), 9090).into()).host("more.example.com").get("/").await.unwrap();
     assert_eq!(more.status.as_u16(), 404);
-    served.process.expect_line("port 80 is served on port 8080", LIMIT).await.unwrap();
+    let datagrams = Client::new((served.http.ip(), 8053).into());
+    let named = async || match datagrams.udp(echo::WHO).await {
+        Ok(answer) => Ok(serde_json::from_slice::<echo::Who>(&answer).unwrap().name),
+        Err(failure) => Err(failure.to_string()),
+    };
+    assert_eq!(served.process.expect_ok("a datagram to be answered", LIMIT, named).await.unwrap(), "web");
+    for moved in ["port 80 is served on port 8080", "port 53 is served on port 8053"] {
+        let line = served.process.expect_line(moved, LIMIT).await.unwrap();
+        assert!(line.contains("note[SES6012]"), "{line}");
+    }
     served.process.expect_line("listeners http", LIMIT).await.unwrap();
     let text = served.process.log().text();
     let line =

@@ -3,9 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use testbed::{Backend, Net, StateDir};
+use serde_json::json;
+use testbed::certs::{Ca, Leaf};
+use testbed::{Backend, Client, Net, StateDir, eventually};
 
-use crate::bed::{Bed, Replica, TIMEOUT, app};
+use crate::bed::{Bed, Replica, TIMEOUT, app, service};
 use crate::outage::MOST_MEMORY;
 
 const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0\n";
@@ -81,6 +83,80 @@ async fn a_new_envoy_is_served_while_the_api_server_is_away_and_nothing_is_sent_
     assert_eq!(second.sent().await, sent, "what the Envoy had was sent again");
     bed.api.apply(&app(&namespace, "new", &backend)).await.unwrap();
     bed.answers("new.example.com", 200).await;
+}
+
+/// A Host of Emissary with a certificate, as YAML.
+fn host(namespace: &str, leaf: &Leaf, backend: &Backend) -> String {
+    let object = |kind: &str, spec: serde_json::Value| {
+        let metadata = json!({ "name": "web", "namespace": namespace });
+        json!({ "apiVersion": "getambassador.io/v3alpha1", "kind": kind, "metadata": metadata, "spec": spec })
+    };
+    let binding = json!({ "namespace": { "from": "SELF" } });
+    let spec = json!({ "port": 8443, "protocol": "HTTPS", "securityModel": "XFP", "hostBinding": binding });
+    let listener = object("Listener", spec);
+    let host = object("Host", json!({ "hostname": "web.example.com", "tlsSecret": { "name": "cert" } }));
+    let mapping = object("Mapping", json!({ "hostname": "web.example.com", "prefix": "/", "service": "web" }));
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+        "metadata": { "name": "cert", "namespace": namespace },
+        "stringData": { "tls.crt": leaf.chain_pem(), "tls.key": leaf.key_pem() } });
+    format!("{listener}\n---\n{host}\n---\n{mapping}\n---\n{secret}\n---\n{}", service(namespace, "web", backend))
+}
+
+/// All files below a folder, except in this one.
+fn files(folder: &Path, except: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = entries.filter(|path| path != except).map(|path| match path.is_dir() {
+        true => files(&path, except),
+        false => vec![path],
+    });
+    files.flatten().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_host_is_sealed_in_the_cache_and_in_no_other_file() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("sealed").await.unwrap();
+    let ca = Ca::new("hosts");
+    let leaf = ca.leaf("web.example.com").make();
+    bed.api.apply(&host(&namespace, &leaf, &backend)).await.unwrap();
+    let client = Client::new(bed.https()).host("web.example.com").https().trust(&ca);
+    let served = async || match client.get("/").await {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    let folder = StateDir::new("cache").unwrap();
+    let cached = Cached::new(&bed, folder.path());
+    let first = cached.start(&bed).await.ready().await;
+    let envoy = bed.envoy(first.xds()).await;
+    envoy.ready().await.unwrap();
+    eventually("the Host to be served", TIMEOUT, served).await.unwrap();
+    written(&first).await;
+
+    // The key is in the cache: a new Envoy gets it while there is no API server.
+    bed.api.kill().await.unwrap();
+    first.process.kill().await.unwrap();
+    envoy.kill().await.unwrap();
+    let second = cached.start(&bed).await;
+    second.process.expect_line("disk cache loaded", TIMEOUT).await.unwrap();
+    let new = bed.envoy(second.xds()).await;
+    new.ready().await.unwrap();
+    eventually("the Host to be served from the cache", TIMEOUT, served).await.unwrap();
+
+    // The keys of xDS connections are files that a replica is given.
+    let given = bed.state().path().join("certs");
+    let mut files = [folder.path(), bed.state().path()].map(|folder| files(folder, &given)).concat();
+    assert!(files.contains(&cached.state()), "{files:?}");
+    files.extend([&first, &second].map(|replica| replica.process.log_path().to_owned()));
+    let encoded = leaf.key_pem().lines().nth(1).unwrap();
+    let key = leaf.key();
+    for file in files {
+        let content = std::fs::read(&file).unwrap();
+        for secret in [b"PRIVATE KEY".as_slice(), encoded.as_bytes(), key.secret_der()] {
+            let is_there = content.windows(secret.len()).any(|part| part == secret);
+            assert!(!is_there, "a key is in {}", file.display());
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use admin::table::METRICS;
+use admin::table::{METRICS, Metric};
 use serde_json::json;
-use testbed::{Backend, Client, certs::Ca, promtool};
+use testbed::{Backend, Client, Net, certs::Ca, promtool};
 
 use crate::bed::{Bed, app};
 use crate::monitoring;
@@ -123,4 +123,37 @@ async fn metrics_are_those_of_the_table_in_both_formats_and_bounded() {
     let queries = monitoring::queries();
     let missing: Vec<String> = queries.iter().flat_map(|query| monitoring::missing(query, &there)).collect();
     assert_eq!(missing, [""; 0], "dashboards and alerts name what nobody shows");
+}
+
+/// Dashboards and alerts that were written for Contour find its names, beside ours.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_switch_what_contour_has_is_shown_under_its_names_too() {
+    let bed = Bed::start().await;
+    let backend = Backend::start("a").await.unwrap();
+    let namespace = bed.api.namespace("contour").await.unwrap();
+    bed.api.apply(&app(&namespace, "web", &backend)).await.unwrap();
+    let address = Net::here().unwrap().address();
+    let replica = bed.replica_at("sesame-0", address, &[("contour-metric-names", "")]).await.ready().await;
+    replica.expect_metric("sesame_status_writes_total", "Ingress", |count| count > 0.0).await;
+    assert_eq!(replica.metric("contour_build_info", "version=").await, 1.0);
+    assert_eq!(replica.metric("contour_dag_cache_object", "kind=\"Ingress\"").await, 1.0);
+
+    let client = Client::new((replica.address, 8000).into());
+    let page = client.get("/metrics").await.unwrap();
+    let page = String::from_utf8(page.body.to_vec()).unwrap();
+    let shown = families(&page);
+    for Metric { name, contour, .. } in METRICS {
+        let Some(contour) = contour else { continue };
+        let (own, other) = (&shown[*name], &shown[*contour]);
+        assert_eq!((&own.form, &own.help, &own.labels), (&other.form, &other.help, &other.labels), "{contour}");
+        assert_eq!(own.series, other.series, "{contour}");
+    }
+    let series: usize = shown.values().map(|family| family.series).sum();
+    let twice: usize = shown.iter().filter(|(name, _)| name.starts_with("contour_")).map(|(_, of)| of.series).sum();
+    assert!(twice > 0 && series <= 1000, "{series} series, {twice} of them with Contour's names");
+
+    let classic = client.header("accept", "text/plain;version=0.0.4").get("/metrics").await.unwrap();
+    let classic = String::from_utf8(classic.body.to_vec()).unwrap();
+    assert!(classic.contains("# TYPE contour_dagrebuild_total counter\n"), "{classic}");
+    promtool::check_metrics(&classic).unwrap();
 }
