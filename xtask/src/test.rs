@@ -25,13 +25,13 @@ use anyhow::Result;
 /// Runs what `cargo test` with `arguments` would run, the whole workspace if there are none.
 pub fn run(arguments: &[String]) -> Result<ExitCode> {
     let began = Instant::now();
-    let asked = programs::ask(arguments)?;
+    let listed = programs::list(arguments)?;
     let built = began.elapsed();
     let (waiting, others): (Vec<_>, Vec<_>) =
-        asked.programs.into_iter().partition(|program| waiting::is(&program.name));
+        listed.programs.into_iter().partition(|program| waiting::is(&program.name));
     let ended = lanes::run(&[others, waiting])?;
 
-    let mut count = asked.count;
+    let mut count = listed.count;
     ended.iter().for_each(|program| count.add(&program.count));
     let times = ended.iter().map(|program| (program.took, program.name.as_str()));
     println!(

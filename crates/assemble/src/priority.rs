@@ -1,4 +1,4 @@
-//! Routes that take requests of another namespace by their priority: both sides are told.
+//! Routes that take requests of another namespace by their priority: both sides get a verdict.
 //!
 //! A priority comes before everything else, so a route with one for `/` has the requests of all longer paths. Inside a namespace that
 //! is its author's choice. Of another namespace's routes it may be meant, too, but whoever has them should know.
@@ -9,16 +9,16 @@ use model::{
 };
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The most pairs of objects that are told about in a host.
-pub const MOST_TOLD: usize = 100;
+/// The most pairs of objects of a host that get a verdict.
+pub const MOST_PAIRS: usize = 100;
 
-/// What is told about routes in the order in which they are tried.
+/// The verdicts on routes in the order in which they are tried.
 pub fn taken(host: &Host, routes: &[Arc<Route>]) -> Vec<Verdict> {
-    let mut told = BTreeSet::new();
+    let mut pairs = BTreeSet::new();
     let mut verdicts = Vec::new();
     for (at, strong) in routes.iter().enumerate().take_while(|(_, route)| route.precedence.priority > 0) {
         for weak in routes[at + 1..].iter().filter(|weak| takes(strong, weak)) {
-            if told.len() < MOST_TOLD && told.insert((&strong.origin.object, &weak.origin.object)) {
+            if pairs.len() < MOST_PAIRS && pairs.insert((&strong.origin.object, &weak.origin.object)) {
                 verdicts.extend(pair(host, strong, weak));
             }
         }
@@ -55,7 +55,7 @@ fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
     }
 }
 
-/// What both sides are told. The number is called precedence, as in [`model::route::Precedence`]: a dialect may have a field `priority`
+/// What both sides get a verdict. The number is called precedence, as in [`model::route::Precedence`]: a dialect may have a field `priority`
 /// that is about something else.
 pub fn pair(host: &Host, strong: &Route, weak: &Route) -> [Verdict; 2] {
     let (priority, path) = (strong.precedence.priority, &weak.path);
@@ -98,9 +98,9 @@ mod tests {
             (of("b", 0, "p /"), of("a", -1, "p /login"), false),
             (of("b", 2, "p /"), of("a", 2, "p /login"), false),
         ] {
-            let told = taken(&host, &[strong.clone(), weak.clone()]);
-            let objects: Vec<_> = told.iter().map(|verdict| &*verdict.origin.object.namespace).collect();
-            assert!(told.iter().all(|verdict| verdict.message.contains("by precedence 1")), "{told:?}");
+            let verdicts = taken(&host, &[strong.clone(), weak.clone()]);
+            let objects: Vec<_> = verdicts.iter().map(|verdict| &*verdict.origin.object.namespace).collect();
+            assert!(verdicts.iter().all(|verdict| verdict.message.contains("by precedence 1")), "{verdicts:?}");
             let expected: &[&str] = if is_told { &["a", "b"] } else { &[] };
             assert_eq!(objects, expected, "{} over {}", strong.path, weak.path);
         }
@@ -108,12 +108,12 @@ mod tests {
 
     #[test]
     fn one_host_tells_about_so_many_pairs_and_no_more() {
-        let weak = (0..2 * MOST_TOLD).map(|at| {
+        let weak = (0..2 * MOST_PAIRS).map(|at| {
             changed(&of("a", 0, "p /login"), |route| {
                 route.origin = ObjectRef::new(kinds::kind::SERVICE, "a", format!("r{at}").as_str()).at("spec");
             })
         });
         let routes: Vec<_> = [of("b", 1, "p /")].into_iter().chain(weak).collect();
-        assert_eq!(taken(&Host::Any, &routes).len(), 2 * MOST_TOLD);
+        assert_eq!(taken(&Host::Any, &routes).len(), 2 * MOST_PAIRS);
     }
 }

@@ -113,9 +113,9 @@ impl<'a> Contributions<'a> {
             );
             let own = self.routes.iter().filter(|route| wider_hosts::falls_through(route));
             let objects: BTreeSet<_> = own.map(|route| &route.origin.object).collect();
-            let told =
+            let verdicts =
                 objects.into_iter().map(|object| Verdict::new(Code::WiderRoutesTooMany, object.at(""), why.clone()));
-            self.lost.extend(told);
+            self.lost.extend(verdicts);
         }
         self
     }
@@ -151,11 +151,11 @@ fn verdicts(host: &Host, winner: &Route, loser: &Route, reason: &combine::Reason
         combine::Reason::Copies => return shared("copies"),
         _ => {}
     }
-    let mut told: Vec<_> = verdict(host, winner, loser, reason).into_iter().collect();
+    let mut verdicts: Vec<_> = verdict(host, winner, loser, reason).into_iter().collect();
     if priority::takes(winner, loser) {
-        told.extend(priority::pair(host, winner, loser));
+        verdicts.extend(priority::pair(host, winner, loser));
     }
-    told
+    verdicts
 }
 
 /// What both sides are told where an object has a part of the requests of another namespace.

@@ -17,7 +17,7 @@ pub struct TableCounters {
     /// Dependency records of the table's rows.
     pub reads: usize,
     /// Rows whose computation panicked: they hold on to a last good value, or failed without one.
-    pub held: usize,
+    pub failed: usize,
     /// Rows whose computation depends on something that is not known yet.
     pub pending: usize,
     /// How often a row ceased to be pending.

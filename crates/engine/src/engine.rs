@@ -254,14 +254,14 @@ impl Engine {
         self.jobs
     }
 
-    /// Lets jobs read the tables. Until they are [taken back](Self::take_back) the engine must not be used.
-    pub fn lend(&mut self) {
-        self.shared.0.lend(std::mem::take(&mut self.tables));
+    /// Lets jobs read the tables. Until they are [reclaimed](Self::reclaim_tables) the engine must not be used.
+    pub fn share_tables(&mut self) {
+        self.shared.0.share_tables(std::mem::take(&mut self.tables));
     }
 
     /// Ends that. Waits for one read at most.
-    pub fn take_back(&mut self) {
-        if let Some(tables) = self.shared.0.take_back() {
+    pub fn reclaim_tables(&mut self) {
+        if let Some(tables) = self.shared.0.reclaim_tables() {
             self.tables = tables;
         }
     }
@@ -348,8 +348,8 @@ impl Engine {
     }
 
     /// The rows whose last computation panicked, table by table, in key order.
-    pub fn held(&self) -> Vec<PanickedRow> {
-        self.tables.iter().flat_map(|table| table.held()).collect()
+    pub fn failed_rows(&self) -> Vec<PanickedRow> {
+        self.tables.iter().flat_map(|table| table.failed_rows()).collect()
     }
 
     /// Whether the last computation of a row was [pending](Reads::set_pending).

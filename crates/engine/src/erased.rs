@@ -67,7 +67,7 @@ pub(crate) trait AnyTable: Any + Send + Sync {
     fn load(&mut self, from: &dyn AnyTable, later: &mut Later<'_>);
     fn compare(&self, fresh: &dyn AnyTable) -> Result<(), Divergence>;
     fn counters(&self) -> TableCounters;
-    fn held(&self) -> Vec<PanickedRow>;
+    fn failed_rows(&self) -> Vec<PanickedRow>;
 }
 
 /// How a step works.

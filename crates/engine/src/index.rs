@@ -120,7 +120,7 @@ impl<I: Index> Entries<I> {
     fn compare(&self, key: &I::Key, old: &ValueOf<I>, new: &ValueOf<I>, later: &mut Later<'_>) {
         let (Some(same), Some(slot)) = (self.same_part, self.slots.find(key)) else { return };
         let mut readers = self.slots.get(slot).readers.iter().filter(|reader| reader.is_marked()).peekable();
-        // A panic is a difference: the readers see it themselves, and are held.
+        // A panic is a difference: the readers see it themselves, and fail.
         if readers.peek().is_some() && !catch_unwind(AssertUnwindSafe(|| same(key, old, new))).unwrap_or(false) {
             later.mark(readers);
         }
@@ -175,7 +175,7 @@ impl<I: Index> IndexOn<I::Of> for Entries<I> {
             walk::<I>(key, old, new, |key, is| {
                 let is_same = match (is, same_part, old, new) {
                     (Move::Changed, Some(same), Some(old), Some(new)) => {
-                        // A panic is a difference: the readers see it themselves, and are held.
+                        // A panic is a difference: the readers see it themselves, and fail.
                         catch_unwind(AssertUnwindSafe(|| same(&key, old, new))).unwrap_or(false)
                     }
                     (is, ..) => matches!(is, Move::Changed),

@@ -128,7 +128,7 @@
 //! # When a computation panics
 //!
 //! The row keeps its last good value; without one it is what [`Derived::on_panic`] makes of it. Everybody else moves on.
-//! [`Engine::held`] lists such rows, [`Reads::held`] lets a later table make a verdict of it, and the next computation that
+//! [`Engine::failed_rows`] lists such rows, [`Reads::failure`] lets a later table make a verdict of it, and the next computation that
 //! succeeds ends it.
 //!
 //! # When something is not known yet

@@ -22,8 +22,8 @@ pub(crate) const MEMBERS: u16 = CONTENTS - 1;
 /// Added to the number of an index where the parts of its rows were read, not only which rows have the key; and to the part of
 /// whoever read them.
 pub(crate) const CONTENTS: u16 = 1 << 14;
-/// Added to the part of a row where only whether it is held was read; and to the part of whoever read that.
-pub(crate) const HOLD: u16 = CONTENTS;
+/// Added to the part of a row where only whether it failed was read; and to the part of whoever read that.
+pub(crate) const FAILURE: u16 = CONTENTS;
 /// Added to the part where nothing was found.
 pub(crate) const ABSENT: u16 = 1 << 15;
 
@@ -33,7 +33,7 @@ impl Node {
         (self.part & !(ABSENT | CONTENTS), self.part & ABSENT != 0)
     }
 
-    /// A reader of this row or index key, marked if it read a part of it: of rows for this key, or whether the row is held.
+    /// A reader of this row or index key, marked if it read a part of it: of rows for this key, or whether the row failed.
     pub(crate) fn marked(self, reader: Self) -> Self {
         Self { part: reader.part | (self.part & CONTENTS), ..reader }
     }

@@ -4,7 +4,7 @@
 //! large ([`Derived::is_large`](crate::Derived::is_large)). While [offloading](crate::Engine::set_offloading) is on, such a row
 //! is not computed by the task that owns the engine: it keeps its value, everything else moves on, and
 //! [`Engine::next_job`](crate::Engine::next_job) hands out a [`Job`] for it. The job reads the tables while their owner has
-//! nothing to do ([`Engine::lend`](crate::Engine::lend)), one read at a time, and keeps what it has read.
+//! nothing to do ([`Engine::share_tables`](crate::Engine::share_tables)), one read at a time, and keeps what it has read.
 //! [`Engine::finish`](crate::Engine::finish) puts the result into the row. If anything that the job read has changed since,
 //! the row is computed once more; the result is put in place nevertheless, so that whoever edits without end sees every
 //! computation that was begun. When nothing changes any more, every row is what it would be without offloading.
@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 
 use crate::arena::Arena;
 use crate::erased::{AnyTable, TablePositions, Tables, store};
-use crate::node::{ABSENT, CONTENTS, HOLD, MEMBERS, Node, ROWS};
+use crate::node::{ABSENT, CONTENTS, FAILURE, MEMBERS, Node, ROWS};
 use crate::store::Store;
 use crate::table::{Index, PartIndex, Table};
 
@@ -38,7 +38,7 @@ pub(crate) enum Offload {
     Cancelled,
 }
 
-/// The tables of an engine, while their owner lends them.
+/// The tables of an engine, while their owner shares them.
 pub(crate) struct SharedTables {
     tables: Mutex<Option<Vec<Box<dyn AnyTable>>>>,
     /// The owner waits for its tables.
@@ -55,13 +55,13 @@ impl SharedTables {
         Self { tables, wanted, closed, changed, positions }
     }
 
-    pub(crate) fn lend(&self, tables: Vec<Box<dyn AnyTable>>) {
+    pub(crate) fn share_tables(&self, tables: Vec<Box<dyn AnyTable>>) {
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = Some(tables);
         self.changed.notify_all();
     }
 
     /// Waits for no more than the one read that may be under way.
-    pub(crate) fn take_back(&self) -> Option<Vec<Box<dyn AnyTable>>> {
+    pub(crate) fn reclaim_tables(&self) -> Option<Vec<Box<dyn AnyTable>>> {
         self.wanted.store(true, Ordering::SeqCst);
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.wanted.store(false, Ordering::SeqCst);
@@ -73,7 +73,7 @@ impl SharedTables {
         self.changed.notify_all();
     }
 
-    /// Reads as soon as the tables are lent. When the engine is gone the computation is unwound: nobody waits for it.
+    /// Reads as soon as the tables are shared. When the engine is gone the computation is unwound: nobody waits for it.
     fn read<R>(&self, read: impl FnOnce(&Tables) -> R) -> R {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -90,7 +90,7 @@ impl SharedTables {
     }
 }
 
-/// Computes a row from lent tables; what comes of it is for the table that it came from.
+/// Computes a row from shared tables; what comes of it is for the table that it came from.
 pub(crate) type Work = dyn FnOnce(&SharedTables) -> Box<dyn Any + Send> + Send;
 
 /// The computation of a large row, to be run on any thread.
@@ -108,7 +108,7 @@ impl Job {
         self.table
     }
 
-    /// Computes the row. Waits whenever the owner of the engine does not lend its tables.
+    /// Computes the row. Waits whenever the owner of the engine does not share its tables.
     pub fn run(self) -> Finished {
         Finished { at: self.at, slot: self.slot, result: (self.work)(&self.shared) }
     }
@@ -153,7 +153,7 @@ impl<T: Table> Fetched for FetchedRow<T> {
 pub(crate) struct FetchedPanickedRow<T: Table> {
     key: T::Key,
     is_there: bool,
-    pub(crate) held: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 impl<T: Table> Fetched for FetchedPanickedRow<T> {
@@ -161,8 +161,8 @@ impl<T: Table> Fetched for FetchedPanickedRow<T> {
         let (at, _) = positions[&TypeId::of::<T>()];
         let store = store::<T>(&*tables[usize::from(at)]);
         let same = store.get(&self.key).is_some() == self.is_there
-            && panicked_row_of(store, &self.key) == self.held.as_deref();
-        (row_node::<T>(at, store, &self.key, HOLD), same)
+            && panicked_row_of(store, &self.key) == self.failure.as_deref();
+        (row_node::<T>(at, store, &self.key, FAILURE), same)
     }
 }
 
@@ -214,7 +214,7 @@ impl<I: PartIndex> Fetched for FetchedParts<I> {
                 let same = now.len() == self.members.len()
                     && now.iter().zip(&self.members).all(|(&slot, (key, then))| {
                         let now = store.rows.get(slot).value.as_ref();
-                        // A panic is a difference: the row is computed once more, and held if it sees it there.
+                        // A panic is a difference: the row is computed once more, and fails if it sees it there.
                         let is_same_part = |now: &Arc<_>| {
                             let same = || I::part(&self.key, now) == I::part(&self.key, then);
                             Arc::ptr_eq(now, then) || catch_unwind(AssertUnwindSafe(same)).unwrap_or(false)
@@ -270,8 +270,8 @@ impl<'a> FetchedReads<'a> {
     pub(crate) fn panicked_row<T: Table>(&mut self, at: u16, key: &T::Key) -> &'a FetchedPanickedRow<T> {
         self.once::<FetchedPanickedRow<T>, _, _>(key, |tables| {
             let store = store::<T>(&*tables[usize::from(at)]);
-            let (is_there, held) = (store.get(key).is_some(), panicked_row_of(store, key).map(str::to_owned));
-            FetchedPanickedRow { key: key.clone(), is_there, held }
+            let (is_there, failure) = (store.get(key).is_some(), panicked_row_of(store, key).map(str::to_owned));
+            FetchedPanickedRow { key: key.clone(), is_there, failure }
         })
     }
 

@@ -1,6 +1,6 @@
 //! The oracle: tables after any script of edits must equal those of a build from nothing.
 //!
-//! Compared are the values, which rows are held, and the size of the records (keys, index keys, dependency records): a
+//! Compared are the values, which rows failed, and the size of the records (keys, index keys, dependency records): a
 //! record that was not cleaned up shows as a difference too.
 
 use std::fmt;
@@ -58,14 +58,14 @@ pub(crate) fn compare<T: Table>(kept: &Store<T>, fresh: &Store<T>) -> Result<(),
     }
     let names = |store: &Store<T>| {
         let rows = store.stale_rows().into_iter();
-        let name = |(key, hold): (&T::Key, &StaleRow<T::Value>)| {
-            (format!("{key:?}"), hold.message().is_none(), hold.good.is_some())
+        let name = |(key, stale): (&T::Key, &StaleRow<T::Value>)| {
+            (format!("{key:?}"), stale.message().is_none(), stale.good.is_some())
         };
         rows.map(name).collect::<Vec<_>>()
     };
-    let (held, held_fresh) = (names(kept), names(fresh));
-    if held != held_fresh {
-        return diverges(None, format!("holds {held:?}, a fresh build {held_fresh:?}"));
+    let (failed, failed_fresh) = (names(kept), names(fresh));
+    if failed != failed_fresh {
+        return diverges(None, format!("failed rows {failed:?}, of a fresh build {failed_fresh:?}"));
     }
     let sizes_of = |store: &Store<T>| {
         let counters = store.counters();

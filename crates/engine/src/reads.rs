@@ -11,7 +11,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 
 use crate::erased::{AnyTable, TablePositions, Tables, store};
-use crate::node::{ABSENT, CONTENTS, HOLD, MEMBERS, Node, ROWS};
+use crate::node::{ABSENT, CONTENTS, FAILURE, MEMBERS, Node, ROWS};
 use crate::offload::{FetchedReads, scan};
 use crate::store::{Row, Store};
 use crate::table::{Index, PartIndex, Table};
@@ -33,7 +33,7 @@ pub struct Reads<'a> {
 enum Source<'a> {
     /// The tables before the reader's own.
     Tables(&'a Tables),
-    /// Another thread, which lends the tables; those before this one may be read.
+    /// Another thread, which shares the tables; those before this one may be read.
     Fetched(FetchedReads<'a>, u16),
 }
 
@@ -121,17 +121,17 @@ impl<'a> Reads<'a> {
         }
     }
 
-    /// Why the row `key` of table `T` is held, if its last computation panicked: for verdicts. Depends on that, and on
+    /// Why the last computation of the row `key` of table `T` panicked, if it did: for verdicts. Depends on that, and on
     /// whether there is such a row, not on what it holds.
-    pub fn held<T: Table>(&mut self, key: &T::Key) -> Option<&'a str> {
+    pub fn failure<T: Table>(&mut self, key: &T::Key) -> Option<&'a str> {
         let (at, _) = self.open::<T, T>();
         match &mut self.source {
             Source::Tables(tables) => {
                 let tables = *tables;
-                let (slot, _) = self.row::<T>(tables, at, key, HOLD)?;
+                let (slot, _) = self.row::<T>(tables, at, key, FAILURE)?;
                 store::<T>(&*tables[usize::from(at)]).panicked.get(&slot)?.message()
             }
-            Source::Fetched(fetched, _) => fetched.panicked_row::<T>(at, key).held.as_deref(),
+            Source::Fetched(fetched, _) => fetched.panicked_row::<T>(at, key).failure.as_deref(),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Reads<'a> {
         self.misuse.clone()
     }
 
-    /// A row; `marks` is [`HOLD`] where only whether it is held is read.
+    /// A row; `marks` is [`FAILURE`] where only whether it failed is read.
     fn row<T: Table>(
         &mut self,
         tables: &'a Tables,
@@ -241,11 +241,11 @@ impl<'a> Reads<'a> {
 
     /// The place of the table or index `W` (of table `T`), if the reader may read it.
     ///
-    /// A wrong read is a mistake in the program, not in an input: it must not end as one more held row. So it is noted, and
+    /// A wrong read is a mistake in the program, not in an input: it must not end as one more failed row. So it is noted, and
     /// the engine panics with it once the computation is unwound.
     fn open<T: Table, W: 'static>(&mut self) -> (u16, u16) {
         let (reader, table) = (self.reader.name, T::NAME);
-        let trouble = match self.positions.get(&TypeId::of::<W>()) {
+        let misuse = match self.positions.get(&TypeId::of::<W>()) {
             None => format!("{reader} reads {}, which is not declared", std::any::type_name::<W>()),
             Some(&(at, part)) => {
                 let (is_before, is_open) = match &self.source {
@@ -266,12 +266,12 @@ impl<'a> Reads<'a> {
                 }
             }
         };
-        self.refuse(trouble)
+        self.refuse(misuse)
     }
 
-    fn refuse(&mut self, trouble: String) -> ! {
-        self.misuse = Some(trouble.clone());
-        panic!("{trouble}");
+    fn refuse(&mut self, misuse: String) -> ! {
+        self.misuse = Some(misuse.clone());
+        panic!("{misuse}");
     }
 
     pub(crate) fn finish(self) -> Record {

@@ -162,22 +162,22 @@ impl<T: Table> Store<T> {
     }
 
     pub(crate) fn is_pending(&self, slot: u32) -> bool {
-        self.panicked.get(&slot).is_some_and(|hold| hold.message().is_none())
+        self.panicked.get(&slot).is_some_and(|stale| stale.message().is_none())
     }
 
     /// The rows that keep their last good value, in key order.
     pub(crate) fn stale_rows(&self) -> Vec<(&T::Key, &StaleRow<T::Value>)> {
-        let mut rows: Vec<_> = self.panicked.iter().map(|(&slot, hold)| (self.rows.key(slot), hold)).collect();
+        let mut rows: Vec<_> = self.panicked.iter().map(|(&slot, stale)| (self.rows.key(slot), stale)).collect();
         rows.sort_unstable_by_key(|&(key, _)| key);
         rows
     }
 
     /// Holds a row, or no longer; says whether that is for another cause than before.
-    fn set_hold(&mut self, slot: u32, hold: Option<StaleRow<T::Value>>) -> bool {
-        let cause = |hold: &StaleRow<T::Value>| hold.cause.clone();
-        let is = hold.as_ref().map(cause);
-        let was = match hold {
-            Some(hold) => self.panicked.insert(slot, hold),
+    fn set_stale(&mut self, slot: u32, stale: Option<StaleRow<T::Value>>) -> bool {
+        let cause = |stale: &StaleRow<T::Value>| stale.cause.clone();
+        let is = stale.as_ref().map(cause);
+        let was = match stale {
+            Some(stale) => self.panicked.insert(slot, stale),
             None => self.panicked.remove(&slot),
         };
         let was = was.as_ref().map(cause);
@@ -226,13 +226,13 @@ impl<T: Table> Store<T> {
         }
     }
 
-    /// Puts a value in place that differs from the old one, and tells all who depend on it, or on the hold if that is
+    /// Puts a value in place that differs from the old one, and tells all who depend on it, or on its failure if that is
     /// another. Gives the old value back. A job may have found out already what that is for the indexes.
     fn replace(
         &mut self,
         slot: u32,
         new: Option<Arc<T::Value>>,
-        other_hold: bool,
+        failure_changed: bool,
         differences: Option<Differences<T::Value>>,
         later: &mut Later<'_>,
     ) -> Option<Arc<T::Value>> {
@@ -260,13 +260,13 @@ impl<T: Table> Store<T> {
         if let Some(pending) = &mut self.pending {
             pending.note(key, &old);
         }
-        self.notify(slot, other_hold || came_or_went, later);
+        self.notify(slot, failure_changed || came_or_went, later);
         old
     }
 
-    /// Tells all who read a row, or asked for it when it was not there; those who read its hold alone if they are meant, too.
-    fn notify(&self, slot: u32, with_hold: bool, later: &mut Later<'_>) {
-        later.mark(self.rows.get(slot).readers.iter().filter(|reader| with_hold || !reader.is_marked()));
+    /// Tells all who read a row, or asked for it when it was not there; those who read only whether it failed if they are meant, too.
+    fn notify(&self, slot: u32, with_failure: bool, later: &mut Later<'_>) {
+        later.mark(self.rows.get(slot).readers.iter().filter(|reader| with_failure || !reader.is_marked()));
         later.mark(self.rows.missed(self.rows.key(slot)));
     }
 
@@ -401,7 +401,7 @@ impl<T: Table> AnyTable for Store<T> {
 
     fn fresh(&self) -> Box<dyn AnyTable> {
         let good =
-            self.panicked.iter().filter_map(|(&slot, hold)| Some((self.rows.key(slot).clone(), hold.good.clone()?)));
+            self.panicked.iter().filter_map(|(&slot, stale)| Some((self.rows.key(slot).clone(), stale.good.clone()?)));
         Box::new(Self {
             lane: self.lane,
             fans_out: self.fans_out,
@@ -430,16 +430,16 @@ impl<T: Table> AnyTable for Store<T> {
         TableCounters {
             keys: self.rows.len(),
             index_keys: self.indexes.iter().map(|index| index.len()).sum(),
-            held: self.panicked.len() - self.counters.pending,
+            failed: self.panicked.len() - self.counters.pending,
             ..self.counters
         }
     }
 
-    fn held(&self) -> Vec<PanickedRow> {
-        let held = self.stale_rows().into_iter().filter_map(|(key, hold)| {
-            let (message, last_good) = (hold.message()?.to_owned(), hold.good.is_some());
+    fn failed_rows(&self) -> Vec<PanickedRow> {
+        let failed = self.stale_rows().into_iter().filter_map(|(key, stale)| {
+            let (message, last_good) = (stale.message()?.to_owned(), stale.good.is_some());
             Some(PanickedRow { table: T::NAME, key: format!("{key:?}"), message, last_good })
         });
-        held.collect()
+        failed.collect()
     }
 }

@@ -255,7 +255,7 @@ pub const REFUSED_CHAIN: &str = "refused";
 pub const PLAINTEXT_CHAIN: &str = "plaintext";
 
 /// A cluster that there is not: connections to it are ended.
-pub const NOWHERE: &str = "nowhere";
+pub const NO_CLUSTER: &str = "nowhere";
 
 /// "Ask for it on the stream that you have."
 pub fn on_this_stream() -> ConfigSource {

@@ -35,7 +35,7 @@ const IN_HEADERS: [&str; 26] = [
 ];
 
 /// Those that only lines of the access log may have.
-const IN_LOGS_ALONE: [&str; 47] = [
+const ONLY_IN_ACCESS_LOGS: [&str; 47] = [
     "BYTES_RECEIVED",
     "BYTES_RETRANSMITTED",
     "BYTES_SENT",
@@ -92,7 +92,7 @@ pub(crate) fn is_for_headers(word: &str) -> bool {
 
 /// The operators without an argument that lines of the access log may have.
 pub(crate) fn for_logs() -> impl Iterator<Item = &'static str> {
-    IN_HEADERS.into_iter().chain(IN_LOGS_ALONE)
+    IN_HEADERS.into_iter().chain(ONLY_IN_ACCESS_LOGS)
 }
 
 /// Name, argument and length of an operator with an argument: `NAME(argument)`, `NAME(argument):length`.

@@ -279,7 +279,7 @@ pub struct TcpProxy {
     /// How they are decrypted; nothing where the backend has the certificate.
     pub termination: Option<Termination>,
     /// Which clients may connect; all where nothing is said.
-    pub clients: Option<IpFilter>,
+    pub ip_filter: Option<IpFilter>,
     /// The backends and their shares, none of them zero; connections are ended where there is none.
     pub clusters: Vec<(ClusterId, u32)>,
     /// The share of connections whose backends cannot be used: they are ended.
@@ -291,7 +291,7 @@ pub struct TcpProxy {
 impl TcpProxy {
     /// Connections that are ended.
     pub fn closed() -> Self {
-        Self { termination: None, clients: None, clusters: Vec::new(), unavailable: 0, idle: Timeout::Default }
+        Self { termination: None, ip_filter: None, clusters: Vec::new(), unavailable: 0, idle: Timeout::Default }
     }
 }
 
@@ -303,7 +303,7 @@ pub struct TcpChain {
     /// How they are decrypted, if at all.
     pub termination: Option<Termination>,
     /// Which clients may connect; all where nothing is said.
-    pub clients: Option<IpFilter>,
+    pub ip_filter: Option<IpFilter>,
 }
 
 /// The hosts of a listener that share a filter chain.

@@ -85,14 +85,14 @@ impl Loop {
         });
         self.parts();
         while let Some(job) = self.pipeline.next_job() {
-            self.pipeline.lend();
+            self.pipeline.share_tables();
             let thread = std::thread::spawn(move || {
                 let before = cpu();
                 let finished = job.run();
                 (finished, cpu() - before)
             });
             let (finished, took) = thread.join().unwrap();
-            self.pipeline.take_back();
+            self.pipeline.reclaim_tables();
             self.other_thread += took;
             let replaced = self.stretch(|own| {
                 let replaced = own.pipeline.finish_job(finished);

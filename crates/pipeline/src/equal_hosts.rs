@@ -117,7 +117,7 @@ impl Derived for AnchorScopes {
     fn compute(&self, key: &SharedRoutesKey, reads: &mut Reads<'_>) -> Option<Resource> {
         let resource = Resource::of(anchor_name(key), scoped::anchor(&key.port, key.name()));
         let resource = Resource { refs: vec![named(key)], ..resource }.in_fleet(key.port.fleet());
-        Some(resource.unless_held(Kind::ScopedRoute, reads))
+        Some(resource.unless_withheld(Kind::ScopedRoute, reads))
     }
 }
 

@@ -44,7 +44,7 @@ impl Derived for RuntimeResources {
         let ports = limited.then(|| reads.probe::<PortsByFleet>(fleet)).into_iter().flatten();
         let message = runtime::layer(&settings, ports.map(name::port))?;
         let resource = Resource::new(name::RUNTIME.to_owned(), &message).in_fleet(fleet);
-        Some(resource.unless_held(Kind::Runtime, reads))
+        Some(resource.unless_withheld(Kind::Runtime, reads))
     }
 }
 
@@ -126,7 +126,7 @@ impl Derived for MetricsSecretResources {
         let tls = reads.get::<Fleets>(fleet)?.metrics_tls.clone()?;
         let secret = tls.secrets().into_iter().find(|secret| secret.name == *name)?;
         let resource = Resource::new(secret.name.clone(), &secret).in_fleet(fleet);
-        Some(resource.unless_held(Kind::Secret, reads))
+        Some(resource.unless_withheld(Kind::Secret, reads))
     }
 }
 

@@ -106,7 +106,7 @@ impl PartIndex for SecretsByRange {
 }
 
 /// The hosts of a range that its holder has: all, or of too many the first of each namespace, then the second of each, and so on.
-fn held<'r>(key: &HolderKey, reads: &mut Reads<'r>) -> Vec<&'r HostKey> {
+fn prefetched_hosts<'r>(key: &HolderKey, reads: &mut Reads<'r>) -> Vec<&'r HostKey> {
     let mut hosts = reads.parts::<SecretsByRange>(key);
     if hosts.len() > MOST_UNSPLIT {
         let mut seen: HashMap<&str, usize> = HashMap::new();
@@ -157,13 +157,13 @@ impl Derived for HolderResources {
         if reads.get::<SplitRanges>(key).is_some() {
             return None;
         }
-        let hosts = held(key, reads);
+        let hosts = prefetched_hosts(key, reads);
         let names: Vec<String> = hosts.iter().map(|(_, host)| name::host_secret(host)).collect();
         let refs = names.iter().map(|name| Ref::To(Kind::Secret, name.as_str().into())).collect();
         let name = holder_name(key);
         let cluster = holder::holder(&name, names);
         let resource = Resource { refs, ..Resource::new(name, &cluster) }.in_fleet(listener.fleet());
-        let resource = resource.unless_held(Kind::Cluster, reads);
+        let resource = resource.unless_withheld(Kind::Cluster, reads);
         Some(resource.reported_on(|| {
             let objects: BTreeSet<ObjectRef> = hosts.into_iter().flat_map(|host| authors(host, reads)).collect();
             objects.into_iter().collect()

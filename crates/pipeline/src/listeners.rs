@@ -70,7 +70,7 @@ impl Derived for EncodedChains {
             names: (!named.is_empty()).then(|| listener::sni::names(&name, &named)),
             others,
             awaited: packing::awaited(&port.id, self.0),
-            certificates: shown.map(certificate).chain(clients(&id.termination)).collect(),
+            certificates: shown.map(certificate).chain(client_trust(&id.termination)).collect(),
         })
     }
 }
@@ -90,7 +90,7 @@ impl Derived for EncodedTcpChains {
         let active = reads.get::<ActiveListeners>(&key.0).filter(|active| active.protocol == PortProtocol::Tls)?;
         let port = reads.get::<PortSettings>(&active.port)?;
         let (host, termination) = (key.1.clone(), proxy.termination.clone());
-        let chain = TcpChain { host, termination, clients: proxy.clients.clone() };
+        let chain = TcpChain { host, termination, ip_filter: proxy.ip_filter.clone() };
         let taken = listener::tcp::taken(&key.0, &chain);
         let (names, others) = match key.1 {
             Host::Any => (None, Some(taken)),
@@ -106,7 +106,7 @@ impl Derived for EncodedTcpChains {
             certificates: chain
                 .termination
                 .iter()
-                .flat_map(|termination| termination.certificates().map(certificate).chain(clients(termination)))
+                .flat_map(|termination| termination.certificates().map(certificate).chain(client_trust(termination)))
                 .collect(),
         })
     }
@@ -121,7 +121,7 @@ fn certificate(certificate: &CertificateRef) -> Ref {
 }
 
 /// Which client certificates are accepted.
-fn clients(termination: &Termination) -> Option<Ref> {
+fn client_trust(termination: &Termination) -> Option<Ref> {
     let clients = termination.clients.as_ref()?;
     Some(Ref::To(Kind::Secret, name::client_trust(&clients.trust).into()))
 }
@@ -162,7 +162,7 @@ impl Derived for ListenerResources {
                 PortProtocol::Tcp | PortProtocol::Udp => stream(port, reads),
             }
         };
-        let resource = resource?.in_fleet(id.fleet()).unless_held(Kind::Listener, reads);
+        let resource = resource?.in_fleet(id.fleet()).unless_withheld(Kind::Listener, reads);
         Some(resource.reported_on(|| claimants(id, reads)))
     }
 }
@@ -272,7 +272,7 @@ fn stream(port: &Port, reads: &mut Reads<'_>) -> Option<Resource> {
     let (message, awaited) = match port.protocol {
         PortProtocol::Udp => (listener::udp::listener(port, id), Ref::To(Kind::Cluster, name::udp_cluster(id).into())),
         PortProtocol::Http | PortProtocol::Tls | PortProtocol::Tcp | PortProtocol::Quic => (
-            listener::tcp::listener(port, id, stream.target.clients.as_ref()),
+            listener::tcp::listener(port, id, stream.target.ip_filter.as_ref()),
             Ref::To(Kind::Extension, name::tcp_listener(id).into()),
         ),
     };

@@ -160,9 +160,10 @@ impl Derived for EncodedHosts {
                 HostBytes { bytes, clusters, slots, waits: true, ..substitute() }
             }
             Some(why) => {
-                let told =
-                    why.reported().map(|told| Withheld::new(target, format!("host {}", key.1), told, authors(host)));
-                HostBytes { refused: told.map(Arc::new), ..substitute() }
+                let withheld = why
+                    .reported()
+                    .map(|reason| Withheld::new(target, format!("host {}", key.1), reason, authors(host)));
+                HostBytes { refused: withheld.map(Arc::new), ..substitute() }
             }
         })
     }
@@ -294,7 +295,7 @@ impl Derived for ScopeResources {
         if let Some(shared) = reads.get::<SharingHosts>(own) {
             let body = scoped::sharing(port, host, shared.name());
             let resource = Resource { refs: vec![equal_hosts::named(shared)], ..Resource::of(scope_name(key), body) };
-            return Some(resource.in_fleet(port.fleet()).unless_held(Kind::ScopedRoute, reads));
+            return Some(resource.in_fleet(port.fleet()).unless_withheld(Kind::ScopedRoute, reads));
         }
         let place = reads.get::<Placements>(own)?;
         let host = &reads.get::<VirtualHosts>(own)?.host;

@@ -96,8 +96,8 @@ impl Claimed {
 
 /// Where a translation refers to something that its owner does not permit.
 fn not_permitted(translation: &Translation) -> impl Iterator<Item = &Origin> {
-    let told = translation.verdicts.iter().filter(|verdict| NOT_PERMITTED.contains(&verdict.code));
-    told.map(|verdict| &verdict.origin)
+    let not_permitted = translation.verdicts.iter().filter(|verdict| NOT_PERMITTED.contains(&verdict.code));
+    not_permitted.map(|verdict| &verdict.origin)
 }
 
 /// The translation without what its pending objects bring: the routes of those that it includes answer 503.

@@ -131,7 +131,7 @@ impl Derived for Listeners {
                 }
             }
         };
-        let winner = who(&row.claim);
+        let winner = claimant(&row.claim);
         let lost = claims.map(|claim| {
             let why = format!("listener {id}: that of {winner} is in effect");
             Verdict::new(Code::ListenerConflict, claim.origin.clone(), why)
@@ -142,7 +142,8 @@ impl Derived for Listeners {
     }
 }
 
-fn who(claim: &Option<(Precedence, Origin)>) -> String {
+/// The object that claims a listener, or the settings.
+fn claimant(claim: &Option<(Precedence, Origin)>) -> String {
     claim.as_ref().map_or_else(|| "the settings".to_owned(), |(_, origin)| origin.to_string())
 }
 

@@ -98,7 +98,7 @@ impl Derived for RedirectScopes {
         groups.values_mut().for_each(|hosts| hosts.sort());
         let groups: Vec<redirects::Group<'_>> = groups.into_iter().collect();
         let resource = Resource::of(name::redirects_scope(port), redirects::scope(port, &groups));
-        let resource = resource.in_fleet(port.fleet()).unless_held(Kind::ScopedRoute, reads);
+        let resource = resource.in_fleet(port.fleet()).unless_withheld(Kind::ScopedRoute, reads);
         // Only what is withheld depends on what its hosts hold: else an edit of one would cost the list of all.
         Some(resource.reported_on(|| followers(port, reads)))
     }

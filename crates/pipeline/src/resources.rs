@@ -95,7 +95,7 @@ impl Resource {
     }
 
     /// The same, or nothing in its place if it is withheld.
-    pub(crate) fn unless_held(self, kind: Kind, reads: &mut Reads<'_>) -> Self {
+    pub(crate) fn unless_withheld(self, kind: Kind, reads: &mut Reads<'_>) -> Self {
         let objects = self.origin.iter().map(|origin| ObjectRef::clone(origin)).collect();
         self.or_stand_in(kind, objects, None, reads)
     }
@@ -136,8 +136,8 @@ impl Resource {
     pub(crate) fn reported_on(mut self, objects: impl FnOnce() -> Vec<ObjectRef>) -> Self {
         if let Some(refused) = &self.refused {
             let objects = objects();
-            let told = |refused: &Withheld| Withheld { objects: objects.clone(), ..refused.clone() };
-            self.refused = Some(Arc::new(refused.iter().map(told).collect()));
+            let with_objects = |refused: &Withheld| Withheld { objects: objects.clone(), ..refused.clone() };
+            self.refused = Some(Arc::new(refused.iter().map(with_objects).collect()));
         }
         self
     }

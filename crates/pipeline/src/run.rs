@@ -374,7 +374,7 @@ impl Pipeline {
         self.engine.admit(partitions);
     }
 
-    /// The computation of a large row, for another thread. It makes progress only while the tables are [lent](Self::lend).
+    /// The computation of a large row, for another thread. It makes progress only while the tables are [shared](Self::share_tables).
     pub fn next_job(&mut self) -> Option<Job> {
         self.engine.next_job()
     }
@@ -389,14 +389,14 @@ impl Pipeline {
         self.engine.recall();
     }
 
-    /// Lets jobs read. Until the tables are [taken back](Self::take_back) nothing else must be done with the pipeline.
-    pub fn lend(&mut self) {
-        self.engine.lend();
+    /// Lets jobs read. Until the tables are [reclaimed](Self::reclaim_tables) nothing else must be done with the pipeline.
+    pub fn share_tables(&mut self) {
+        self.engine.share_tables();
     }
 
     /// Ends that, at once.
-    pub fn take_back(&mut self) {
-        self.engine.take_back();
+    pub fn reclaim_tables(&mut self) {
+        self.engine.reclaim_tables();
     }
 
     /// How often an object ceased to be [pending](Self::is_pending), for whatever reason.

@@ -83,13 +83,13 @@ impl Index for SelectorsByKey {
 }
 
 /// What hosts ask of shared routes: the labels that they must have, and the condition of a host that is a part of another.
-pub type AskedFor = (Option<Labels>, Option<HostCondition>);
+pub type SelectionCriteria = (Option<Labels>, Option<HostCondition>);
 
 /// What the hosts of a translation ask for.
 impl PartIndex for SelectorsByKey {
-    type Part<'v> = BTreeSet<AskedFor>;
+    type Part<'v> = BTreeSet<SelectionCriteria>;
 
-    fn part(key: &SharedKey, translation: &TranslationRow) -> BTreeSet<AskedFor> {
+    fn part(key: &SharedKey, translation: &TranslationRow) -> BTreeSet<SelectionCriteria> {
         let asked = translation.all_selectors().flat_map(|(selector, condition)| {
             Selection::of(selector).map(move |selection| (selection, condition.cloned()))
         });
@@ -104,12 +104,12 @@ pub struct LabelsAskedFor;
 
 impl Table for LabelsAskedFor {
     type Key = SharedKey;
-    type Value = BTreeSet<AskedFor>;
+    type Value = BTreeSet<SelectionCriteria>;
     const NAME: &'static str = "labels of shared routes asked for";
 }
 
 impl Derived for LabelsAskedFor {
-    fn compute(&self, key: &SharedKey, reads: &mut Reads<'_>) -> Option<BTreeSet<AskedFor>> {
+    fn compute(&self, key: &SharedKey, reads: &mut Reads<'_>) -> Option<BTreeSet<SelectionCriteria>> {
         Some(reads.parts::<SelectorsByKey>(key).into_iter().flat_map(|(_, asked)| asked).collect())
     }
 }

@@ -57,7 +57,7 @@ impl Derived for Verdicts {
                 used = true;
             }
             without_endpoints(part.backends, reads, &mut all);
-            if let Some(why) = reads.held::<Translations>(name) {
+            if let Some(why) = reads.failure::<Translations>(name) {
                 all.push(Verdict::new(Code::TranslationFailed, object.at(""), why));
             }
         }
@@ -99,8 +99,8 @@ impl Derived for Verdicts {
         }
         withheld(object, reads, &mut all);
         if object.kind == kind::SERVICE {
-            let told = reads.get::<KnownServices>(object).into_iter().flat_map(|service| &service.verdicts);
-            all.extend(told.cloned());
+            let verdicts = reads.get::<KnownServices>(object).into_iter().flat_map(|service| &service.verdicts);
+            all.extend(verdicts.cloned());
         }
         if object.kind == kind::ENDPOINT_SLICE {
             all.push(refused_endpoints(object, reads)?);

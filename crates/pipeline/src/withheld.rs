@@ -13,8 +13,8 @@ use std::{marker::PhantomData, sync::Arc};
 use xds::Kind;
 pub use xds::{QuarantineTarget, Quarantined};
 
-/// How much of a proxy's text is told to people; some of it shows whole messages.
-const TOLD: usize = 600;
+/// How much of a proxy's text is reported; some of it shows whole messages.
+const MOST_BYTES: usize = 600;
 
 /// What can be withheld by itself, in a fleet. What one fleet's proxies refuse is not withheld from another's, whether the two
 /// have resources of the same name or the same resource: proxies of another version may accept it.
@@ -118,7 +118,7 @@ impl Withheld {
         (code, text): (Code, &str),
         objects: Vec<ObjectRef>,
     ) -> Self {
-        let mut end = text.len().min(TOLD);
+        let mut end = text.len().min(MOST_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
         }

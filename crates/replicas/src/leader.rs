@@ -77,8 +77,8 @@ fn on_message(inner: &Arc<Inner>, id: u64, message: FollowerMessage, decided: &m
     if !answers.is_empty() || !refusals.is_empty() {
         inner.asked.lock().answer(id, answers, refusals);
     }
-    if let (Some(holders), Some((_, said))) = (certificates, inner.certificates.lock().followers.get_mut(&id)) {
-        *said = Some(holders);
+    if let (Some(holders), Some((_, reported))) = (certificates, inner.certificates.lock().followers.get_mut(&id)) {
+        *reported = Some(holders);
     }
     for question in rejections {
         let (inner, decided) = (inner.clone(), decided.clone());

@@ -39,9 +39,9 @@ impl Certificates {
     /// Those of all. A replica that says nothing is among them.
     pub fn all(&self) -> Vec<CertificateHolders> {
         let mut all = self.own.clone().unwrap_or_default();
-        for (address, said) in self.followers.values() {
+        for (address, reported) in self.followers.values() {
             let silent = || CertificateHolders { names: vec![address.to_string()], count: 1, ..Default::default() };
-            all.extend(said.clone().unwrap_or_else(|| vec![silent()]));
+            all.extend(reported.clone().unwrap_or_else(|| vec![silent()]));
         }
         all
     }

@@ -420,10 +420,10 @@ impl Control {
         if std::mem::replace(&mut self.resolved, resolved) != resolved {
             objects.extend(self.deferred.drain());
         }
-        let (deferred, told): (Vec<_>, Vec<_>) =
+        let (deferred, reported): (Vec<_>, Vec<_>) =
             objects.into_iter().partition(|(key, object)| object.is_some() && self.pipeline.is_pending(key));
         self.deferred.extend(deferred);
-        told
+        reported
     }
 }
 

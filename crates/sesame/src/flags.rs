@@ -106,13 +106,13 @@ pub fn refuse(error: &clap::Error) -> ! {
 fn one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines = lines.take_while(|line| !line.starts_with("Usage: ") && !line.starts_with("For more information"));
-    let said = lines.fold(String::new(), |said, line| match &*said {
+    let message = lines.fold(String::new(), |message, line| match &*message {
         "" => line.to_owned(),
         // A list follows.
         text if text.ends_with(':') => format!("{text} {line}"),
         text => format!("{text}; {}", line.strip_prefix("tip: ").unwrap_or(line)),
     });
-    format!("{said}; see --help")
+    format!("{message}; see --help")
 }
 
 /// Lets every flag and environment variable of ours also go by the name it has in Contour, so that manifests and habits

@@ -91,10 +91,10 @@ fn of(batch: Batch, settings: &Settings, endpoints: Endpoints) -> Report {
     }
     let Output { verdicts, facts, .. } = pipeline.settle_at(control::now());
     let has_endpoints = endpoints == Endpoints::Known || keys.iter().any(|key| key.kind == kind::ENDPOINT_SLICE);
-    let is_told = |code: Code| !LATER.contains(&code) && (has_endpoints || code != Code::NoEndpoints);
-    let told = finding::verdicts(&verdicts).filter(|verdict| is_told(verdict.code));
+    let is_reported = |code: Code| !LATER.contains(&code) && (has_endpoints || code != Code::NoEndpoints);
+    let reported = finding::verdicts(&verdicts).filter(|verdict| is_reported(verdict.code));
     let problems: Vec<&Problem> = problems.values().flatten().collect();
-    let mut findings = finding::gather(&problems, &told.collect::<Vec<_>>(), &origins);
+    let mut findings = finding::gather(&problems, &reported.collect::<Vec<_>>(), &origins);
     let claimed = claimed(&keys, &verdicts);
     if claimed == 0 && !findings.iter().any(|finding| finding.severity == Severity::Error) {
         findings.push(Finding::whole(Code::NothingServed, nothing_served(&keys, &findings)));
@@ -116,10 +116,11 @@ fn of(batch: Batch, settings: &Settings, endpoints: Endpoints) -> Report {
 /// How many objects are of kinds that dialects translate, and served or judged by them.
 fn claimed(keys: &[ObjectRef], verdicts: &[(ObjectRef, Option<Arc<Vec<Verdict>>>)]) -> usize {
     let dialects = Dialects::all();
-    let told: HashMap<_, _> = verdicts.iter().filter_map(|(key, told)| Some((key, told.as_deref()?))).collect();
+    let reported: HashMap<_, _> =
+        verdicts.iter().filter_map(|(key, reported)| Some((key, reported.as_deref()?))).collect();
     let is_claimed = |key: &ObjectRef| {
-        let told = told.get(key);
-        told.is_some_and(|told| !told.iter().any(|verdict| NOT_CLAIMED.contains(&verdict.code)))
+        let reported = reported.get(key);
+        reported.is_some_and(|reported| !reported.iter().any(|verdict| NOT_CLAIMED.contains(&verdict.code)))
     };
     keys.iter().filter(|key| dialects.of(key.kind).is_some() && is_claimed(key)).count()
 }

@@ -247,7 +247,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
         let has_certificates = has_certificates.clone();
         let files_are_own = async move {
             if issued {
-                once_there(has_certificates).await
+                wait_for_certificates(has_certificates).await
             }
         };
         let expiry = files_are_own.then(|()| expiry);
@@ -271,7 +271,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     if let Some(election) = election {
         // Replicas authenticate each other with these certificates.
         let place = place(election.holder(), replicas.clone());
-        tasks.spawn("role among replicas", once_there(has_certificates.clone()).then(|()| place).map(Ok));
+        tasks.spawn("role among replicas", wait_for_certificates(has_certificates.clone()).then(|()| place).map(Ok));
         tasks.spawn_ending("the leader election", election.run(stop.clone().cancelled_owned()).map(Ok));
     }
     if let Some(provisioner) = provisioner {
@@ -289,7 +289,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
                     let read = || tls(&files, accepts_tokens);
                     let ready = async {
                         if issued {
-                            once_there(has_certificates).await;
+                            wait_for_certificates(has_certificates).await;
                         }
                         let security = mounted::wait(read, &waits_for).await;
                         is_there.send_replace(true);
@@ -317,7 +317,7 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
 }
 
 /// Waits until this replica has certificates, however long the first of them takes.
-async fn once_there(mut has_certificates: watch::Receiver<bool>) {
+async fn wait_for_certificates(mut has_certificates: watch::Receiver<bool>) {
     if has_certificates.wait_for(|there| *there).await.is_err() {
         std::future::pending().await
     }

@@ -71,7 +71,7 @@ struct Waiting {
     /// When the first of what waits began to be decoded, and when the last of it was.
     decoded: Option<(Instant, Instant)>,
     /// Whether the listener has been told that all is synced.
-    told: bool,
+    synced_reported: bool,
     closed: bool,
 }
 
@@ -94,11 +94,11 @@ impl Waiting {
     }
 
     fn take(&mut self) -> Option<Batch> {
-        let news = self.synced && !self.told;
-        if self.changes.is_empty() && self.problems.is_empty() && !news {
+        let is_newly_synced = self.synced && !self.synced_reported;
+        if self.changes.is_empty() && self.problems.is_empty() && !is_newly_synced {
             return None;
         }
-        self.told = self.synced;
+        self.synced_reported = self.synced;
         // Dropped rather than cleared: after a first load of everything its room is not needed again.
         self.at = HashMap::new();
         let (changes, problems) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.problems));

@@ -124,7 +124,7 @@ pub fn read(inputs: &[Input], limits: Limits) -> Result<Batch, OpenError> {
                 let failed = |source| OpenError::Read { path: shown.clone(), source };
                 let (folder, shown) = (std::env::current_dir().map_err(failed)?, shown.as_path().into());
                 let path: Arc<Path> = folder.join(&shown).into();
-                let reading = file::read_held(bytes, &path, &shown, &folder, &limits);
+                let reading = file::read_in_memory(bytes, &path, &shown, &folder, &limits);
                 index.put(&path, shown, reading);
             }
         }

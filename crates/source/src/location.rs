@@ -195,13 +195,13 @@ pub(crate) struct FileVersion {
     /// The hash of its content.
     pub(crate) hash: u64,
     /// Its content, where it cannot be read again.
-    pub(crate) held: Option<Box<str>>,
+    pub(crate) text: Option<Box<str>>,
 }
 
 impl FileVersion {
     /// The text as it was read; nothing if it has changed since.
     fn text(&self) -> Option<Cow<'_, str>> {
-        if let Some(text) = &self.held {
+        if let Some(text) = &self.text {
             return Some(Cow::Borrowed(text));
         }
         let bytes = std::fs::read(&self.path).ok().filter(|bytes| xxh3_64(bytes) == self.hash)?;

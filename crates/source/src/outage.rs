@@ -34,8 +34,8 @@ impl Outage {
                 self.since = Some((now, now));
                 Some(OutageEvent::Started)
             }
-            Some((begun, said)) if now.saturating_duration_since(*said) >= AGAIN => {
-                *said = now;
+            Some((begun, last)) if now.saturating_duration_since(*last) >= AGAIN => {
+                *last = now;
                 Some(OutageEvent::Ongoing(now.saturating_duration_since(*begun)))
             }
             Some(_) => None,

@@ -94,8 +94,8 @@ fn is_newer(facts: &StatusFacts, current: Current<'_>) -> bool {
     };
     let list = |list: &ListLayout| {
         stated(facts, list).iter().any(|entry| {
-            let said = current.own(list).find(|(_, said)| render::is_about(entry, said));
-            said.is_some_and(|(_, said)| scope(&entry.scope, said))
+            let written = current.own(list).find(|(_, written)| render::is_about(entry, written));
+            written.is_some_and(|(_, written)| scope(&entry.scope, written))
         })
     };
     scope(&facts.object, current.status) || current.layout.lists.iter().any(list)
@@ -113,8 +113,8 @@ fn says(current: &Value, wanted: &Value, facts: &StatusFacts, layout: &StatusLay
         // The list is ours alone: an entry that we do not state was ours.
         current.len() == wanted.len()
             && stated(facts, list).iter().zip(wanted).all(|(entry, wanted)| {
-                let said = current.iter().find(|said| render::is_about(entry, said));
-                said.is_some_and(|said| scope_says(said, wanted, list.fields, list.conditions))
+                let written = current.iter().find(|written| render::is_about(entry, written));
+                written.is_some_and(|written| scope_says(written, wanted, list.fields, list.conditions))
             })
     };
     scope_says(current, wanted, layout.fields, layout.conditions) && layout.lists.iter().all(list)

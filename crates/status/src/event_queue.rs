@@ -201,7 +201,7 @@ mod tests {
         Verdict::new(code, ObjectRef::new(kinds::kind::SERVICE, "shop", "web").at(""), message)
     }
 
-    fn said(messages: &[&str]) -> Verdicts {
+    fn verdicts(messages: &[&str]) -> Verdicts {
         Some(Arc::new(messages.iter().map(|message| verdict(Code::NoEndpoints, message)).collect()))
     }
 
@@ -222,21 +222,21 @@ mod tests {
     #[test]
     fn each_verdict_is_told_once_and_again_when_it_comes_back() {
         let (mut all, now) = (EventQueue::default(), Instant::now());
-        all.translated(&key(), said(&["a", "b"]), true, now);
+        all.translated(&key(), verdicts(&["a", "b"]), true, now);
         assert_eq!(queued(&mut all, now), [new("a"), new("b")]);
-        all.translated(&key(), said(&["a", "b", "c"]), true, now);
+        all.translated(&key(), verdicts(&["a", "b", "c"]), true, now);
         assert_eq!(queued(&mut all, now), [new("c")]);
-        all.translated(&key(), said(&["a"]), true, now);
-        all.translated(&key(), said(&["a", "b"]), true, now);
+        all.translated(&key(), verdicts(&["a"]), true, now);
+        all.translated(&key(), verdicts(&["a", "b"]), true, now);
         assert_eq!(queued(&mut all, now), [new("b")]);
-        all.translated(&key(), said(&[]), true, now);
+        all.translated(&key(), verdicts(&[]), true, now);
         assert!(all.entries.is_empty() && all.next_at().is_none());
     }
 
     #[test]
     fn what_stands_is_told_again_when_it_was_forgotten() {
         let (mut all, now) = (EventQueue::default(), Instant::now());
-        all.translated(&key(), said(&["a"]), false, now);
+        all.translated(&key(), verdicts(&["a"]), false, now);
         assert_eq!(queued(&mut all, now), [("a".to_owned(), false)]);
         let hour = now + Duration::from_secs(3_600);
         assert!(queued(&mut all, hour).is_empty());
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn another_object_of_the_name_is_told_of_anew() {
         let (mut all, now) = (EventQueue::default(), Instant::now());
-        all.translated(&key(), said(&["a"]), false, now);
+        all.translated(&key(), verdicts(&["a"]), false, now);
         all.read(&key(), vec![verdict(Code::NotDecodable, "r")], false, now);
         assert_eq!(queued(&mut all, now).len(), 2);
         all.observe(&key(), Some("u".to_owned()), now);
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn failures_wait() {
         let (mut all, now) = (EventQueue::default(), Instant::now());
-        all.translated(&key(), said(&["a"]), true, now);
+        all.translated(&key(), verdicts(&["a"]), true, now);
         let it = all.next(now, |_| None).unwrap();
         assert!(all.next(now, |_| None).is_none());
         all.done(&it, EventOutcome::Failed, now);
@@ -287,7 +287,7 @@ mod tests {
     fn a_verdict_that_cannot_be_told_keeps_no_other_waiting() {
         for outcome in [|| EventOutcome::Failed, || EventOutcome::Denied] {
             let (mut all, now) = (EventQueue::default(), Instant::now());
-            all.translated(&key(), said(&["a", "b"]), true, now);
+            all.translated(&key(), verdicts(&["a", "b"]), true, now);
             let it = all.next(now, |_| None).unwrap();
             assert_eq!(&*it.verdict.message, "a");
             all.done(&it, outcome(), now);
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn what_is_refused_again_and_again_is_asked_once_an_hour() {
         let (mut all, mut now) = (EventQueue::default(), Instant::now());
-        all.translated(&key(), said(&["a"]), true, now);
+        all.translated(&key(), verdicts(&["a"]), true, now);
         let mut waits = Vec::new();
         for _ in 0..12 {
             let it = all.next(now, |_| None).unwrap();

@@ -51,11 +51,11 @@ impl Programmed {
 
     /// Whether this takes back what the status says of the same batch: a proxy that starts again and again is there and gone by turns.
     /// That proxies have acknowledged what no proxy had takes nothing back.
-    pub(crate) fn takes_back(&self, said: &Self) -> bool {
+    pub(crate) fn takes_back(&self, written: &Self) -> bool {
         let is_acknowledged = |it: &Self| matches!(it.proxies, Some(ProxyState::Acknowledged { .. }));
-        let was_awaited = matches!(said.proxies, Some(ProxyState::NoProxies { .. } | ProxyState::Waiting));
-        let is_other = self.batch == said.batch && self.proxies != said.proxies;
-        is_other && (is_acknowledged(said) || was_awaited && !is_acknowledged(self))
+        let was_awaited = matches!(written.proxies, Some(ProxyState::NoProxies { .. } | ProxyState::Waiting));
+        let is_other = self.batch == written.batch && self.proxies != written.proxies;
+        is_other && (is_acknowledged(written) || was_awaited && !is_acknowledged(self))
     }
 
     /// Takes a report that came later, unless it is about an earlier batch. Within a batch, what proxies have answered is later than

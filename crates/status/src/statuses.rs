@@ -95,7 +95,7 @@ struct Entry {
     /// What proxies have made of all of it, as it is now.
     programmed: Programmed,
     /// What its status says of that, or what the write in flight does.
-    said: Programmed,
+    written: Programmed,
     /// Since when its status has been out of date.
     behind: Option<Instant>,
     in_flight: bool,
@@ -283,7 +283,7 @@ impl Statuses {
             let besides_proxies = self.besides_proxies(&key);
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.in_flight = true;
-                entry.said.clone_from(&entry.programmed);
+                entry.written.clone_from(&entry.programmed);
                 return Some(Write { key, object, change, besides_proxies, sent_at: now });
             }
         }
@@ -382,7 +382,7 @@ impl Statuses {
             entry.behind = None;
             // While proxies are waited for, the status goes on saying what they made of it before.
             if !entry.in_flight && !entry.programmed.is_pending() {
-                entry.said.clone_from(&entry.programmed);
+                entry.written.clone_from(&entry.programmed);
             }
             self.queue(key).remove(key);
             return;
@@ -409,7 +409,7 @@ impl Statuses {
     /// Until when a write waits that would say nothing new but what proxies take back.
     fn held_until(&self, key: &ObjectRef) -> Option<Instant> {
         let entry = self.entries.get(key)?;
-        let last = entry.last.filter(|_| entry.programmed.takes_back(&entry.said))?;
+        let last = entry.last.filter(|_| entry.programmed.takes_back(&entry.written))?;
         (last.besides_proxies == self.besides_proxies(key)).then(|| last.sent_at + PROXIES)
     }
 

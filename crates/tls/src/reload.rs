@@ -61,7 +61,7 @@ impl<T: Clone> Reloaded<T> {
                 }
                 Err(error) => {
                     let why = error.to_string();
-                    if current.failure.as_ref().is_none_or(|(_, said)| *said != why) {
+                    if current.failure.as_ref().is_none_or(|(_, logged)| *logged != why) {
                         warn!(
                             error = &error as &dyn std::error::Error,
                             of = self.of,

@@ -67,7 +67,7 @@ pub struct AuthServices {
     /// What proxies ask; nothing where it cannot be used.
     pub service: Option<AuthorizationService>,
     /// What is told about each object.
-    pub told: BTreeMap<ObjectRef, Vec<Verdict>>,
+    pub verdicts: BTreeMap<ObjectRef, Vec<Verdict>>,
     /// Whether it depends on a Secret that has not been read yet.
     pub is_pending: bool,
 }
@@ -86,7 +86,7 @@ pub struct AuthServiceInEffect {
 impl AuthServices {
     /// An object that cannot be asked and closes what it is to protect.
     pub fn closed(object: ObjectRef) -> Self {
-        Self { object, service: None, told: BTreeMap::new(), is_pending: false }
+        Self { object, service: None, verdicts: BTreeMap::new(), is_pending: false }
     }
 
     /// What a Mapping needs to know.
@@ -113,7 +113,7 @@ impl AuthServices {
         let mut all = Self::closed(object.clone());
         let mut problems = Problems::new(&object);
         let asked = all.read(first, view, settings, &mut problems);
-        all.told.insert(object.clone(), problems.into_verdicts());
+        all.verdicts.insert(object.clone(), problems.into_verdicts());
         let mut services: BTreeSet<_> = asked.iter().filter_map(|asked| asked.called.service()).collect();
         for other in others {
             let subject = subject(other);
@@ -140,8 +140,8 @@ impl AuthServices {
                 };
                 rejection.into_iter().for_each(|why| problems.add(Problem::new(Code::AuthServiceMismatch, field, why)));
             }
-            let told = problems.into_verdicts();
-            all.told.insert(subject, told);
+            let verdicts = problems.into_verdicts();
+            all.verdicts.insert(subject, verdicts);
         }
         all.service = asked.map(|mut asked| {
             if services.len() > 1 {
@@ -198,11 +198,11 @@ impl AuthServiceSettings {
 
     fn service(self, view: &mut impl EmissaryView) -> AuthorizationService {
         let (breakers, high_breakers) = self.breakers;
-        let said =
+        let overrides =
             ClusterOverrides { breakers, high_breakers, stats_name: self.stats_name, ..ClusterOverrides::default() };
         let is_grpc = self.protocol == AuthProtocol::Grpc;
         let mut service = self.service;
-        service.server.extension = Some(self.called.extension(is_grpc, said, view));
+        service.server.extension = Some(self.called.extension(is_grpc, overrides, view));
         if self.has_linkerd_headers {
             let name = MutableHeader::parse("l5d-dst-override");
             let value = HeaderFormat::read(&self.called.linkerd, &[]);
@@ -384,7 +384,7 @@ fn status_on_error(spec: &AuthServiceSpec, reading: &mut Reading<'_, '_, impl Em
 
 /// What is told about an AuthService: it asks for nothing by itself.
 pub fn translate(subject: ObjectRef, all: &AuthServices) -> Translation {
-    match all.told.get(&subject).cloned() {
+    match all.verdicts.get(&subject).cloned() {
         Some(verdicts) => Translation { verdicts, ..Translation::empty(subject) },
         None => passed_over(subject),
     }

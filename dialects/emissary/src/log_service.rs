@@ -43,7 +43,7 @@ pub struct LogServices {
     /// The objects in effect.
     pub objects: Vec<ObjectRef>,
     /// What is told about each object.
-    pub told: BTreeMap<ObjectRef, Vec<Verdict>>,
+    pub verdicts: BTreeMap<ObjectRef, Vec<Verdict>>,
     /// Whether one depends on a Secret that has not been read yet.
     pub is_pending: bool,
 }
@@ -85,7 +85,7 @@ impl LogServices {
                 all.objects.push(subject.clone());
             }
             let verdicts = problems.into_verdicts();
-            all.told.insert(subject, verdicts);
+            all.verdicts.insert(subject, verdicts);
         }
         Some(all)
     }
@@ -115,13 +115,13 @@ fn read(spec: &LogServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryView>)
     let config = reading.problems.optional("driver_config", &spec.driver_config);
     let headers = config.map(|config| headers(config, reading)).unwrap_or_default();
     let stats_name = reading.problems.optional("stats_name", &spec.stats_name).filter(|name| !name.is_empty());
-    let said =
+    let overrides =
         ClusterOverrides { stats_name: stats_name.map(|name| upstream::in_stats(name)), ..ClusterOverrides::default() };
     let driver = driver?;
     if driver == Driver::Tcp && headers != LoggedHeaders::default() {
         reading.problems.no_effect("driver_config.additional_log_headers", "a TCP connection has no headers");
     }
-    let extension = called?.extension(true, said, reading.view);
+    let extension = called?.extension(true, overrides, reading.view);
     let server = AccessLogServer {
         log_name: LOG_NAME.into(),
         extension,
@@ -199,7 +199,7 @@ fn headers(config: &DriverConfig, reading: &mut Reading<'_, '_, impl EmissaryVie
 
 /// What is told about a LogService: it asks for nothing by itself.
 pub fn translate(subject: ObjectRef, all: &LogServices) -> Translation {
-    let verdicts = all.told.get(&subject).cloned().unwrap_or_default();
+    let verdicts = all.verdicts.get(&subject).cloned().unwrap_or_default();
     Translation { verdicts, ..Translation::empty(subject) }
 }
 

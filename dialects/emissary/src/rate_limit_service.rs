@@ -35,7 +35,7 @@ pub struct RateLimitServices {
     /// What proxies ask, without an extension where it cannot be called; nothing where requests pass unasked.
     pub service: Option<(Option<Extension>, listener::RateLimitService)>,
     /// What is told about each object.
-    pub told: BTreeMap<ObjectRef, Vec<Verdict>>,
+    pub verdicts: BTreeMap<ObjectRef, Vec<Verdict>>,
     /// Whether it depends on a Secret that has not been read yet.
     pub is_pending: bool,
 }
@@ -66,7 +66,7 @@ impl RateLimitServices {
         objects.sort_by_cached_key(|object| order(object));
         let first = objects.first()?;
         let object = subject(first);
-        let mut told = BTreeMap::new();
+        let mut verdicts = BTreeMap::new();
         let mut problems = Problems::new(&object);
         let (namespace, code) = (&*first.meta.namespace, Code::RateLimitServiceInvalid);
         let mut reading = Reading { namespace, code, view, settings, problems: &mut problems, is_pending: false };
@@ -82,16 +82,16 @@ impl RateLimitServices {
             _ => None,
         };
         let service = service.filter(|_| !is_operators);
-        told.insert(object.clone(), problems.into_verdicts());
+        verdicts.insert(object.clone(), problems.into_verdicts());
         let holder = match is_operators {
             true => "the rate limit service of Sesame's configuration is in effect".to_owned(),
             false => format!("{object} is in effect"),
         };
         for other in objects.iter().skip(if is_operators { 0 } else { 1 }) {
             let verdict = Verdict::new(Code::EmissaryOlderObjectInEffect, subject(other).at(""), holder.clone());
-            told.insert(subject(other), vec![verdict]);
+            verdicts.insert(subject(other), vec![verdict]);
         }
-        Some(Self { in_effect: RateLimitServiceInEffect { object, domain, is_usable }, service, told, is_pending })
+        Some(Self { in_effect: RateLimitServiceInEffect { object, domain, is_usable }, service, verdicts, is_pending })
     }
 }
 
@@ -117,7 +117,7 @@ fn read(
     let grpc = reading.problems.optional("grpc", &spec.grpc);
     let GrpcSettings { use_resource_exhausted_code } = grpc.map(|grpc| (**grpc).clone()).unwrap_or_default();
     let stats_name = reading.problems.optional("stats_name", &spec.stats_name).filter(|name| !name.is_empty());
-    let said =
+    let overrides =
         ClusterOverrides { stats_name: stats_name.map(|name| upstream::in_stats(name)), ..ClusterOverrides::default() };
     let settings = listener::RateLimitService {
         domain: domain.clone(),
@@ -126,7 +126,7 @@ fn read(
         resource_exhausted: use_resource_exhausted_code.unwrap_or_default(),
     };
     let found = called.zip(timeout).map(|(called, response_timeout)| {
-        let extension = called.extension(true, said, reading.view);
+        let extension = called.extension(true, overrides, reading.view);
         (Extension { response_timeout, ..extension }, settings)
     });
     (domain, found)
@@ -134,7 +134,7 @@ fn read(
 
 /// What is told about a RateLimitService: it asks for nothing by itself.
 pub fn translate(subject: ObjectRef, all: &RateLimitServices) -> Translation {
-    let verdicts = all.told.get(&subject).cloned().unwrap_or_default();
+    let verdicts = all.verdicts.get(&subject).cloned().unwrap_or_default();
     Translation { verdicts, ..Translation::empty(subject) }
 }
 

@@ -54,14 +54,16 @@ pub fn translate(object: &TcpMapping, view: &mut impl EmissaryView, settings: &S
                 if *first == subject {
                     let group = Group::of(members, view, settings);
                     is_pending |= own.is_pending || group.is_pending;
-                    let mut told = Problems::new(&subject);
-                    let decrypted =
-                        key.host.as_ref().map(|host| termination::of(object, host, view, settings, &mut told));
+                    let mut group_problems = Problems::new(&subject);
+                    let decrypted = key
+                        .host
+                        .as_ref()
+                        .map(|host| termination::of(object, host, view, settings, &mut group_problems));
                     if let Some(Decryption { is_pending: secret, .. }) = &decrypted {
                         is_pending |= *secret;
                     }
                     group.ask(object, listener, key, decrypted, &mut translation);
-                    translation.verdicts = told.into_verdicts();
+                    translation.verdicts = group_problems.into_verdicts();
                 }
                 weights(object, members, view, &mut problems);
                 translation.verdicts.extend(shares_across_namespaces(&subject, members, view));
@@ -106,7 +108,7 @@ fn member(
     let stats_name = reading.problems.optional("stats_name", &spec.stats_name).filter(|name| !name.is_empty());
     let tag = reading.problems.optional("cluster_tag", &spec.cluster_tag).filter(|tag| !tag.is_empty());
     let dns = dns(spec, called.as_ref().map(|called| &called.backend), reading.problems);
-    let said = ClusterOverrides {
+    let overrides = ClusterOverrides {
         breakers,
         high_breakers,
         stats_name: stats_name.map(|name| upstream::in_stats(name)),
@@ -120,7 +122,7 @@ fn member(
         reading.refuse("weight", format!("must be from 0 to 100, not {weight}"));
     }
     let idle = idle(spec, &mut reading);
-    let cluster = called.map(|called| called.extension(false, said, reading.view).cluster);
+    let cluster = called.map(|called| called.extension(false, overrides, reading.view).cluster);
     let is_pending = reading.is_pending;
     if problems.read("address", &spec.address).is_some() {
         problems.parsed(plan::address(spec, settings));
@@ -337,13 +339,13 @@ impl Group {
         let by_age = precedence(&object.meta, 0);
         let origin = translation.subject.at("spec");
         let (Some(host), Some(decrypted)) = (key.host.clone(), decrypted) else {
-            let target = Arc::new(StreamTarget { clients: None, clusters, unavailable, idle });
+            let target = Arc::new(StreamTarget { ip_filter: None, clusters, unavailable, idle });
             translation.streams.push(StreamPiece { listener, target, precedence: by_age, origin });
             return;
         };
         let proxy = match decrypted.termination {
             Some(termination) => {
-                TcpProxy { termination: Some(termination), clients: None, clusters, unavailable, idle }
+                TcpProxy { termination: Some(termination), ip_filter: None, clusters, unavailable, idle }
             }
             None => TcpProxy { idle, ..TcpProxy::closed() },
         };
@@ -404,7 +406,7 @@ fn shares_across_namespaces(own: &ObjectRef, members: &[ObjectRef], view: &mut i
     }
     let others = names.into_iter().zip(shares(&weights));
     let others = others.filter(|(other, share)| *share > 0 && other.namespace != oldest.namespace);
-    let told = others.filter_map(|(other, _)| {
+    let verdicts = others.filter_map(|(other, _)| {
         let (why, related) = if own == oldest {
             (format!("{other} gets a share of its connections"), other)
         } else if own == other {
@@ -415,7 +417,7 @@ fn shares_across_namespaces(own: &ObjectRef, members: &[ObjectRef], view: &mut i
         let verdict = Verdict::new(Code::RouteSharedAcrossNamespaces, own.at("spec"), why);
         Some(verdict.related_to(related.at("spec")))
     });
-    told.collect()
+    verdicts.collect()
 }
 
 /// Whether a weight, which may be any number here, is more than those before it leave of a hundred.

@@ -39,7 +39,7 @@ pub struct TracingServices {
     /// What proxies are told; nothing where it cannot be used.
     pub tracer: Option<Tracer>,
     /// What is told about each object.
-    pub told: BTreeMap<ObjectRef, Vec<Verdict>>,
+    pub verdicts: BTreeMap<ObjectRef, Vec<Verdict>>,
     /// Whether it depends on a Secret that has not been read yet.
     pub is_pending: bool,
 }
@@ -66,16 +66,16 @@ impl TracingServices {
         let is_pending = reading.is_pending;
         let is_usable = !problems.is_refused() && !is_operators;
         let tracer = tracer.filter(|_| is_usable);
-        let mut told = BTreeMap::from([(object.clone(), problems.into_verdicts())]);
+        let mut verdicts = BTreeMap::from([(object.clone(), problems.into_verdicts())]);
         let (passed_over, holder) = match is_operators {
             true => (&*objects, "the collector of Sesame's configuration is in effect".to_owned()),
             false => (others, format!("{object} is in effect")),
         };
         for other in passed_over {
             let verdict = Verdict::new(Code::EmissaryOlderObjectInEffect, subject(other).at(""), holder.clone());
-            told.insert(subject(other), vec![verdict]);
+            verdicts.insert(subject(other), vec![verdict]);
         }
-        Some(Self { object, tracer, told, is_pending })
+        Some(Self { object, tracer, verdicts, is_pending })
     }
 }
 
@@ -95,12 +95,12 @@ fn read(spec: &TracingServiceSpec, reading: &mut Reading<'_, '_, impl EmissaryVi
     let [overall, client, random] = sampling(spec, reading);
     let tags = tags(spec, reading);
     let stats_name = reading.problems.optional("stats_name", &spec.stats_name).filter(|name| !name.is_empty());
-    let said =
+    let overrides =
         ClusterOverrides { stats_name: stats_name.map(|name| upstream::in_stats(name)), ..ClusterOverrides::default() };
     let (called, driver) = (called?, driver?);
     report_idle(driver, &config, reading);
     let host = host.unwrap_or_else(|| called.authority.clone());
-    let collector = called.extension(driver == Driver::OpenTelemetry, said, reading.view);
+    let collector = called.extension(driver == Driver::OpenTelemetry, overrides, reading.view);
     let exporter = match driver {
         Driver::OpenTelemetry => Exporter::Otlp,
         Driver::Datadog => Exporter::Datadog(host),
@@ -265,7 +265,7 @@ fn is_host(text: &str) -> bool {
 
 /// What is told about a TracingService: it asks for nothing by itself.
 pub fn translate(subject: ObjectRef, all: &TracingServices) -> Translation {
-    let verdicts = all.told.get(&subject).cloned().unwrap_or_default();
+    let verdicts = all.verdicts.get(&subject).cloned().unwrap_or_default();
     Translation { verdicts, ..Translation::empty(subject) }
 }
 

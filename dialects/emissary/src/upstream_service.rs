@@ -36,7 +36,12 @@ pub(crate) struct UpstreamService {
 
 impl UpstreamService {
     /// How it is called: over HTTP/2 or HTTP/1.1, with what else an object says about connections.
-    pub(crate) fn extension(&self, is_h2: bool, said: ClusterOverrides, view: &mut impl EmissaryView) -> Extension {
+    pub(crate) fn extension(
+        &self,
+        is_h2: bool,
+        overrides: ClusterOverrides,
+        view: &mut impl EmissaryView,
+    ) -> Extension {
         let Self { backend, is_tls, context, .. } = self;
         let of_connection = upstream::connection(backend, *is_tls, is_h2, context.as_ref(), view);
         let ClusterOverrides { protocol, server_name, validation, client_certificate, tls_versions, .. } =
@@ -51,7 +56,7 @@ impl UpstreamService {
             tls_versions,
             tls_parameters,
             connect_timeout,
-            ..said
+            ..overrides
         };
         let cluster = ClusterId { backend: backend.clone(), overrides: overrides.shared() };
         Extension { cluster, authority: self.authority.clone(), response_timeout: Timeout::Default }

@@ -280,12 +280,12 @@ fn permitted(
 /// Reads what the operator sets about a server; an error names the field below it. A timeout that is too long is one: nobody would be
 /// told what is used instead.
 pub fn of_operator(server: &AuthorizationServer) -> Result<AuthSettings, String> {
-    let told = |field: &FieldPath, why: &dyn std::fmt::Display| format!("{field}: {why}");
+    let message = |field: &FieldPath, why: &dyn std::fmt::Display| format!("{field}: {why}");
     let field = FieldPath::from("");
     if let Err(error) = Timeout::parse(server.response_timeout.as_deref().unwrap_or_default()) {
-        return Err(told(&field.field("responseTimeout"), &error));
+        return Err(message(&field.field("responseTimeout"), &error));
     }
-    settings(server, &field, &mut Vec::new()).map_err(|rejection| told(&rejection.field, &rejection.why))
+    settings(server, &field, &mut Vec::new()).map_err(|rejection| message(&rejection.field, &rejection.why))
 }
 
 /// Reads everything about a server but which it is.

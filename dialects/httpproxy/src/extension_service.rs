@@ -43,9 +43,9 @@ pub fn read(
     let mut work = Reading { id: &id, object, view, certificate, verdicts: VerdictList::default() };
     let found = work.extension();
     let found = found.map_err(|rejection| {
-        let told = resolve::Rejection::new(rejection.code, format!("{}: {}", rejection.field, rejection.why));
+        let reported = resolve::Rejection::new(rejection.code, format!("{}: {}", rejection.field, rejection.why));
         work.report(rejection);
-        told
+        reported
     });
     KnownExtension { found, verdicts: work.verdicts.into_sorted(), secrets: Vec::new() }
 }

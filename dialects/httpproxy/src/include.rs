@@ -326,8 +326,8 @@ fn child(
         return Err((visit.subject.clone(), rejection.related_to(subject.at(""))));
     };
     if !matches!(object.spec.virtual_host.get(), Ok(None)) {
-        let (told, rejection) = reject(Code::ProxyIncludesRoot, format!("{subject} is a root"));
-        return Err((told, rejection.related_to(subject.at("spec.virtualhost"))));
+        let (at, rejection) = reject(Code::ProxyIncludesRoot, format!("{subject} is a root"));
+        return Err((at, rejection.related_to(subject.at("spec.virtualhost"))));
     }
     match cycle(visit, index, &subject) {
         Some(rejection) => Err((subject, rejection)),

@@ -134,8 +134,8 @@ pub fn translate(
 ) -> Option<Translation> {
     let subject = subject(kind, object);
     if !class::is_ours(object, settings) {
-        let told = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
-        return told.map(|told| Translation { verdicts: vec![told], ..Translation::empty(subject) });
+        let verdict = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
+        return verdict.map(|verdict| Translation { verdicts: vec![verdict], ..Translation::empty(subject) });
     }
     if matches!(object.spec.virtual_host.get(), Ok(None)) {
         return Some(Translation { is_child: true, ..Translation::empty(subject) });

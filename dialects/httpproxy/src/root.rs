@@ -88,10 +88,10 @@ fn report_routes(work: &mut Work<'_, impl HttpProxyView>, object: &HttpProxy, ro
     let (includes, inclusions, pending) = (work.includes.clone(), work.inclusions.clone(), work.pending.clone());
     include::routes(work, object);
     (work.includes, work.inclusions, work.pending) = (includes, inclusions, pending);
-    let told = std::mem::replace(&mut work.verdicts, verdicts).into_sorted();
+    let of_routes = std::mem::replace(&mut work.verdicts, verdicts).into_sorted();
     // What depends on the policies of the host cannot be judged without it.
     let stands = |verdict: &Verdict| verdict.severity() == Severity::Error && verdict.code != Code::ProxyJwtUndefined;
-    work.verdicts.extend(told.into_iter().filter(|verdict| verdict.origin.object == *root && stands(verdict)));
+    work.verdicts.extend(of_routes.into_iter().filter(|verdict| verdict.origin.object == *root && stands(verdict)));
 }
 
 /// How the host is reached besides over plaintext.
@@ -140,11 +140,17 @@ fn tls_exposure(
             let listed = ip_filter::of_connections(work.host.ip_filter.as_ref(), &"spec.virtualhost".into());
             // A host that is out of order as a whole may be so because of what protects it.
             let clusters = if whole && listed.is_ok() { clusters } else { Vec::new() };
-            let clients = listed.unwrap_or_else(|rejection| {
+            let ip_filter = listed.unwrap_or_else(|rejection| {
                 work.report(root, rejection);
                 None
             });
-            TlsMode::Tcp(Arc::new(TcpProxy { termination, clients, clusters, unavailable: 0, idle: Timeout::Default }))
+            TlsMode::Tcp(Arc::new(TcpProxy {
+                termination,
+                ip_filter,
+                clusters,
+                unavailable: 0,
+                idle: Timeout::Default,
+            }))
         }
     };
     TlsExposure { tls: true, mode: Some(mode), fallback }
@@ -228,8 +234,8 @@ fn host_policies(
 ) -> Vec<Rejection> {
     let field = FieldPath::from("spec.virtualhost");
     let mut rejections = Vec::new();
-    let clients = ip_filter::filter(&host.ip_allow, &host.ip_deny, &field);
-    gather(&mut rejections, clients.map(|clients| work.host.ip_filter = clients));
+    let ip_filter = ip_filter::filter(&host.ip_allow, &host.ip_deny, &field);
+    gather(&mut rejections, ip_filter.map(|found| work.host.ip_filter = found));
     let limit = rate_limit::local(&host.rate_limit_policy, &field, Code::ProxyHostRateLimit);
     gather(&mut rejections, limit.map(|limit| work.host.local_rate_limit = limit.map(Arc::new)));
     let global = rate_limit::global::policy(work, root, &host.rate_limit_policy, &field, Code::ProxyHostRateLimit);

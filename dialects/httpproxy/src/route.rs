@@ -109,8 +109,8 @@ fn done(
     );
     (policy.cors, policy.host_rate_limit) = (work.host.cors.clone(), work.host.local_rate_limit.clone());
     // A route's own lists stand in place of the host's.
-    let clients = ip_filter::filter(&route.ip_allow, &route.ip_deny, &place.field);
-    gather(&mut rejections, clients.map(|own| policy.ip_filter = own.or_else(|| work.host.ip_filter.clone())));
+    let ip_filter = ip_filter::filter(&route.ip_allow, &route.ip_deny, &place.field);
+    gather(&mut rejections, ip_filter.map(|own| policy.ip_filter = own.or_else(|| work.host.ip_filter.clone())));
     let limit = rate_limit::local(&route.rate_limit_policy, &place.field, Code::ProxyRateLimit);
     gather(&mut rejections, limit.map(|limit| policy.local_rate_limit = limit));
     gather(&mut rejections, authorization::of_route(work, place, route).map(|found| policy.authorization = found));

@@ -94,8 +94,8 @@ pub fn translate(object: &Ingress, view: &mut impl IngressView, settings: &Setti
         Owner::Ours => {}
         Owner::OtherInstance => return None,
         Owner::OtherClass => {
-            let told = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
-            return told.map(|told| Translation { verdicts: vec![told], ..Translation::empty(subject) });
+            let verdict = settings.report_other_classes.then(|| class::other(object, settings).on(&subject));
+            return verdict.map(|verdict| Translation { verdicts: vec![verdict], ..Translation::empty(subject) });
         }
     }
     let mut verdicts = VerdictList::default();

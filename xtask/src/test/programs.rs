@@ -49,8 +49,8 @@ impl Program {
     }
 }
 
-/// What cargo answered.
-pub struct Asked {
+/// What a run of cargo leaves to be run, and what it ran.
+pub struct Listing {
     /// The programs that are to be run.
     pub programs: Vec<Program>,
     /// What cargo ran itself.
@@ -58,7 +58,7 @@ pub struct Asked {
 }
 
 /// Runs `cargo test` with `arguments`, on the whole workspace if there are none, all but the programs.
-pub fn ask(arguments: &[String]) -> Result<Asked> {
+pub fn list(arguments: &[String]) -> Result<Listing> {
     let records = Records::create()?;
     let mut cargo = crate::cargo();
     cargo.current_dir(crate::root()).args(["test", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
@@ -83,7 +83,7 @@ pub fn ask(arguments: &[String]) -> Result<Asked> {
     let bytes = fs::read(&records.0).with_context(|| format!("reading {}", records.0.display()))?;
     let mut programs = parse(&bytes)?;
     programs.iter_mut().for_each(|program| targets.name(program));
-    Ok(Asked { programs, count })
+    Ok(Listing { programs, count })
 }
 
 /// The file that the runner appends to; removed in the end.

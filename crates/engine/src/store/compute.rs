@@ -125,8 +125,8 @@ impl<T: Table> Store<T> {
         let Some(rule) = &self.rule else { return false };
         let mut reads = Reads::new(earlier, positions, Reader { name: T::NAME, lane: self.lane });
         let is_large = rule.is_large(self.rows.key(slot), &mut reads);
-        if let Some(trouble) = reads.finish().misuse {
-            panic!("{trouble}");
+        if let Some(misuse) = reads.finish().misuse {
+            panic!("{misuse}");
         }
         is_large
     }
@@ -149,12 +149,12 @@ impl<T: Table> Store<T> {
         earlier: &mut Tables,
         later: &mut Later<'_>,
     ) -> Option<Arc<T::Value>> {
-        if let Some(trouble) = record.misuse {
-            panic!("{trouble}");
+        if let Some(misuse) = record.misuse {
+            panic!("{misuse}");
         }
         self.counters.computed += 1;
 
-        let (new, hold) = match result {
+        let (new, stale) = match result {
             Ok(new) if record.pending => (new, Some(StaleRow { cause: Cause::Pending, good: self.good(slot) })),
             Ok(new) => {
                 self.given.remove(self.rows.key(slot));
@@ -169,7 +169,7 @@ impl<T: Table> Store<T> {
                 (value, Some(StaleRow { cause: Cause::Panic(message), good }))
             }
         };
-        let other_hold = self.set_hold(slot, hold);
+        let failure_changed = self.set_stale(slot, stale);
 
         let row = self.rows.get_mut(slot);
         if let Some(reads) = record.wire(Node { table: self.at, part: ROWS, slot }, &row.reads, earlier) {
@@ -177,9 +177,9 @@ impl<T: Table> Store<T> {
             row.reads = reads;
         }
         if !is_same(&row.value, &new) {
-            return self.replace(slot, new, other_hold, differences, later);
+            return self.replace(slot, new, failure_changed, differences, later);
         }
-        if other_hold {
+        if failure_changed {
             later.backlog.begin(self.fans_out);
             self.notify(slot, true, later);
         } else {
@@ -197,10 +197,10 @@ impl<T: Table> Store<T> {
         reads.into_list()
     }
 
-    /// The last good value of a row: what is there before its next computation is done, unless a hold put it there.
+    /// The last good value of a row: what is there before its next computation is done, unless a failure put it there.
     pub(super) fn good(&self, slot: u32) -> Option<Arc<T::Value>> {
         match self.panicked.get(&slot) {
-            Some(hold) => hold.good.clone(),
+            Some(stale) => stale.good.clone(),
             None => self.rows.get(slot).value.clone().or_else(|| self.given.get(self.rows.key(slot)).cloned()),
         }
     }
@@ -219,15 +219,15 @@ impl<T: Table> Store<T> {
     fn forget(&mut self, slot: u32, earlier: &mut Tables, later: &mut Later<'_>) {
         self.leaving.remove(&slot);
         self.cancel(slot);
-        let was_held = self.set_hold(slot, None);
+        let had_failed = self.set_stale(slot, None);
         let reads = std::mem::take(&mut self.rows.get_mut(slot).reads);
         self.counters.reads -= reads.len();
         for &node in &reads {
             earlier[usize::from(node.table)].drop_reader(node, Node { table: self.at, part: ROWS, slot });
         }
         if self.rows.get(slot).value.is_some() {
-            drop(self.replace(slot, None, was_held, None, later));
-        } else if was_held {
+            drop(self.replace(slot, None, had_failed, None, later));
+        } else if had_failed {
             later.backlog.begin(self.fans_out);
             self.notify(slot, true, later);
         }

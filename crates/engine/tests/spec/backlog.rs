@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{Engine, Progress};
 
-use crate::toy::{self, Crowds, Directory, Hosts, Object, Objects, Pages, Services, Units, plain};
+use crate::toy::{self, Crowds, Directory, Hosts, Object, Objects, Pages, Services, Translations, plain};
 
 /// How many hosts the wide object has, and how many of them an edit reaches at once.
 const HOSTS: u32 = 1000;
@@ -163,12 +163,12 @@ fn what_many_rows_are_made_from_is_worked_off_in_parts_too() {
     }
     engine.settle();
     engine.limit_fan_out(Some(LIMIT));
-    let before = engine.counters_of::<Units>().computed;
+    let before = engine.counters_of::<Translations>().computed;
     engine.set::<Services>(&5, 80u16);
     let _ = run(&mut engine);
-    assert_eq!(engine.counters_of::<Units>().computed - before, LIMIT as u64);
+    assert_eq!(engine.counters_of::<Translations>().computed - before, LIMIT as u64);
     engine.limit_fan_out(None);
     let _ = run(&mut engine);
-    assert_eq!(engine.counters_of::<Units>().computed - before, 100);
+    assert_eq!(engine.counters_of::<Translations>().computed - before, 100);
     assert_eq!(engine.self_check(), Ok(()));
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use engine::{Engine, Finished, Offloading, Progress};
 
-use crate::toy::{self, Directory, EndpointSets, Hosts, Object, Objects, Pages, Services, Slices, Units, plain};
+use crate::toy::{self, Directory, EndpointSets, Hosts, Object, Objects, Pages, Services, Slices, Translations, plain};
 
-/// An engine whose units 3, 6, 9 … and hosts 2, 4, 6 … are large.
+/// An engine whose translations 3, 6, 9 … and hosts 2, 4, 6 … are large.
 fn offloading() -> Engine {
     let mut engine = toy::engine();
     for id in [1, 3] {
@@ -20,14 +20,14 @@ fn offloading() -> Engine {
 
 fn run_job(engine: &mut Engine) -> Finished {
     let job = engine.next_job().expect("a large row waits");
-    engine.lend();
+    engine.share_tables();
     let finished = job.run();
-    engine.take_back();
+    engine.reclaim_tables();
     finished
 }
 
 fn ages(engine: &Engine) -> Vec<(u32, u8)> {
-    engine.rows::<Units>().map(|(key, unit)| (*key, unit.age)).collect()
+    engine.rows::<Translations>().map(|(key, translation)| (*key, translation.age)).collect()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn nobody_waits_for_a_large_row() {
     let mut engine = offloading();
     engine.set::<Objects>(&3, Object { age: 7, ..plain(3) });
     assert_eq!(engine.run(Duration::MAX), Progress::Settled);
-    assert!(engine.is_offloaded::<Units>(&3) && !engine.is_offloaded::<Units>(&1));
+    assert!(engine.is_offloaded::<Translations>(&3) && !engine.is_offloaded::<Translations>(&1));
     let finished = run_job(&mut engine);
 
     // Somebody else's edit, from the input to the output.
@@ -47,7 +47,7 @@ fn nobody_waits_for_a_large_row() {
     drop(engine.finish(finished));
     assert_eq!(ages(&engine), [(1, 8), (3, 7)]);
     assert_eq!(engine.run(Duration::MAX), Progress::Settled);
-    assert_eq!(engine.counters_of::<Units>().jobs, 1);
+    assert_eq!(engine.counters_of::<Translations>().jobs, 1);
     assert_eq!(engine.self_check(), Ok(()));
 }
 
@@ -83,9 +83,9 @@ fn a_large_row_of_the_lane_holds_up_neither_the_lane_nor_the_batch() {
     assert_eq!(given(&mut engine), [(3, vec![4; 4])]);
     let _ = engine.run(Duration::MAX);
     while let Some(job) = engine.next_job() {
-        engine.lend();
+        engine.share_tables();
         let finished = job.run();
-        engine.take_back();
+        engine.reclaim_tables();
         drop(engine.finish(finished));
         let _ = engine.run(Duration::MAX);
     }
@@ -110,7 +110,10 @@ fn a_large_row_of_the_lane_waits_for_one_other_at_most() {
     }
     let _ = engine.run(Duration::MAX);
     let order: Vec<_> = std::iter::from_fn(|| Some(engine.next_job()?.table())).collect();
-    assert_eq!(order, ["endpoint sets", "units", "endpoint sets", "units", "endpoint sets", "units"]);
+    assert_eq!(
+        order,
+        ["endpoint sets", "translations", "endpoint sets", "translations", "endpoint sets", "translations"]
+    );
 }
 
 #[test]
@@ -140,11 +143,11 @@ fn a_first_computation_notices_what_changed_meanwhile() {
     engine.set::<Services>(&9, 80u16);
     let _ = engine.run(Duration::MAX);
     drop(engine.finish(finished));
-    assert_eq!(engine.get::<Units>(&6).unwrap().backends, [(9, None)]);
+    assert_eq!(engine.get::<Translations>(&6).unwrap().backends, [(9, None)]);
     let _ = engine.run(Duration::MAX);
     let finished = run_job(&mut engine);
     drop(engine.finish(finished));
-    assert_eq!(engine.get::<Units>(&6).unwrap().backends, [(9, Some(80))]);
+    assert_eq!(engine.get::<Translations>(&6).unwrap().backends, [(9, Some(80))]);
     assert_eq!(engine.self_check(), Ok(()));
 }
 
@@ -157,20 +160,20 @@ fn what_goes_while_it_is_computed_stays_away_and_what_comes_back_begins_anew() {
         let finished = run_job(&mut engine);
         engine.remove::<Objects>(&3);
         let _ = engine.run(Duration::MAX);
-        assert!(engine.get::<Units>(&3).is_none());
+        assert!(engine.get::<Translations>(&3).is_none());
         if comes_back {
             engine.set::<Objects>(&3, Object { age: 2, ..plain(3) });
             let _ = engine.run(Duration::MAX);
             assert!(engine.next_job().is_none(), "it waits for the end of the first one");
         }
         drop(engine.finish(finished));
-        assert!(engine.get::<Units>(&3).is_none(), "what was made of the one that went is nothing to the next");
+        assert!(engine.get::<Translations>(&3).is_none(), "what was made of the one that went is nothing to the next");
         let _ = engine.run(Duration::MAX);
-        assert_eq!(engine.is_offloaded::<Units>(&3), comes_back);
+        assert_eq!(engine.is_offloaded::<Translations>(&3), comes_back);
     }
     let finished = run_job(&mut engine);
     drop(engine.finish(finished));
-    assert_eq!(engine.get::<Units>(&3).unwrap().age, 2);
+    assert_eq!(engine.get::<Translations>(&3).unwrap().age, 2);
     assert_eq!(engine.self_check(), Ok(()));
 }
 
@@ -180,13 +183,13 @@ fn a_chain_of_large_rows_is_computed_one_after_the_other() {
     engine.set::<Objects>(&5, plain(5));
     engine.set::<Objects>(&6, plain(6));
     engine.set::<Services>(&6, 80u16);
-    for table in ["units", "hosts", "directory"] {
+    for table in ["translations", "hosts", "directory"] {
         let _ = engine.run(Duration::MAX);
         let job = engine.next_job().expect("a large row waits");
         assert_eq!(job.table(), table);
-        engine.lend();
+        engine.share_tables();
         let finished = job.run();
-        engine.take_back();
+        engine.reclaim_tables();
         drop(engine.finish(finished));
     }
     let _ = engine.run(Duration::MAX);
@@ -223,8 +226,8 @@ fn a_panic_in_a_job_costs_its_row_only() {
     let _ = engine.run(Duration::MAX);
     let finished = run_job(&mut engine);
     drop(engine.finish(finished));
-    assert_eq!(engine.held().len(), 1);
-    assert_eq!(engine.get::<Units>(&3).unwrap().backends, [(3, None)], "the last good value");
+    assert_eq!(engine.failed_rows().len(), 1);
+    assert_eq!(engine.get::<Translations>(&3).unwrap().backends, [(3, None)], "the last good value");
     assert_eq!(engine.self_check(), Ok(()));
 }
 
@@ -239,18 +242,18 @@ fn a_job_reads_while_the_owner_rests_and_ends_with_the_engine() {
     let _ = engine.run(Duration::MAX);
     let job = engine.next_job().unwrap();
     let thread = std::thread::spawn(move || job.run());
-    // The owner lends its tables and takes them back all the time, and edits meanwhile.
+    // The owner shares its tables and reclaims them all the time, and edits meanwhile.
     let mut edits = 0;
     while !thread.is_finished() {
-        engine.lend();
+        engine.share_tables();
         std::thread::yield_now();
-        engine.take_back();
+        engine.reclaim_tables();
         engine.set::<Services>(&(100 + edits % 300), 80u16);
         edits += 1;
         let _ = engine.run(Duration::MAX);
     }
     drop(engine.finish(thread.join().unwrap()));
-    assert_eq!(engine.get::<Units>(&3).unwrap().backends.len(), 301);
+    assert_eq!(engine.get::<Translations>(&3).unwrap().backends.len(), 301);
     assert_eq!(engine.self_check(), Ok(()));
 
     engine.set::<Objects>(&3, plain(3));
@@ -333,9 +336,9 @@ fn what_is_different_for_indexes_is_found_out_by_the_job() {
     engine.set::<Objects>(&1, wide(1, 1..501));
     assert_eq!(engine.run(Duration::MAX), Progress::Settled);
     let job = engine.next_job().expect("a large row waits");
-    engine.lend();
+    engine.share_tables();
     let finished = std::thread::spawn(move || job.run()).join().unwrap();
-    engine.take_back();
+    engine.reclaim_tables();
     let (before, computed) = (ASKED.get(), engine.counters_of::<Names>().computed);
     drop(engine.finish(finished));
     assert_eq!(ASKED.get(), before, "the owner of the engine looks at nothing");

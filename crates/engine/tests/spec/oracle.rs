@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::toy::{
     self, Assignments, Balancers, Callers, Clusters, Crowds, Directory, EndpointSets, Hosts, Notes, Object, Objects,
-    Pages, Ports, Services, Settings, Slices, Units,
+    Pages, Ports, Services, Settings, Slices, Translations,
 };
 
 #[derive(Clone, Debug)]
@@ -184,9 +184,9 @@ impl World {
             Op::Offload(which) => engine.set_offloading(which),
             Op::Job => {
                 if let Some(job) = engine.next_job() {
-                    engine.lend();
+                    engine.share_tables();
                     self.finished.push_back(job.run());
-                    engine.take_back();
+                    engine.reclaim_tables();
                 }
             }
             Op::Finish(first) => {
@@ -243,8 +243,8 @@ impl World {
         assert!(self.engine.rows::<Assignments>().map(|(key, it)| (*key, **it)).eq(self.assignments.clone()));
         assert!(self.engine.rows::<Pages>().map(|(key, page)| (*key, page.to_string())).eq(self.pages.clone()));
         assert_eq!(self.engine.self_check(), Ok(()));
-        let is_pending = self.engine.counters_of::<Units>().pending > 0;
-        if !is_pending && !self.engine.held().iter().any(|held| held.last_good) {
+        let is_pending = self.engine.counters_of::<Translations>().pending > 0;
+        if !is_pending && !self.engine.failed_rows().iter().any(|row| row.last_good) {
             self.compare_with_another();
         }
     }
@@ -257,7 +257,7 @@ impl World {
         self.slices.iter().rev().for_each(|(key, value)| _ = other.set::<Slices>(key, value.clone()));
         self.settings.iter().for_each(|value| _ = other.set::<Settings>(&(), *value));
         other.settle();
-        assert!(self.engine.rows::<Units>().eq(other.rows::<Units>()));
+        assert!(self.engine.rows::<Translations>().eq(other.rows::<Translations>()));
         assert!(self.engine.rows::<Hosts>().eq(other.rows::<Hosts>()));
         assert!(self.engine.rows::<Clusters>().eq(other.rows::<Clusters>()));
         assert!(self.engine.rows::<EndpointSets>().eq(other.rows::<EndpointSets>()));
@@ -269,7 +269,7 @@ impl World {
         assert!(self.engine.rows::<Notes>().eq(other.rows::<Notes>()));
         assert!(self.engine.rows::<Pages>().eq(other.rows::<Pages>()));
         assert!(self.engine.rows::<Directory>().eq(other.rows::<Directory>()));
-        assert_eq!(self.engine.held(), other.held());
+        assert_eq!(self.engine.failed_rows(), other.failed_rows());
     }
 }
 
@@ -302,9 +302,9 @@ proptest! {
                 continue;
             }
             let Some(job) = world.engine.next_job() else { break };
-            world.engine.lend();
+            world.engine.share_tables();
             let finished = job.run();
-            world.engine.take_back();
+            world.engine.reclaim_tables();
             drop(world.engine.finish(finished));
         }
         prop_assert_eq!((world.engine.is_settled(), world.engine.offloaded()), (true, 0));

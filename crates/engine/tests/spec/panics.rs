@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{Derived, Index, Input, Offloading, PartIndex, Pipeline, Reads, Table};
 
-use crate::toy::{self, Hosts, Object, Objects, Pages, Services, Units, plain};
+use crate::toy::{self, Hosts, Object, Objects, Pages, Services, Translations, plain};
 
 #[test]
 fn the_last_good_value_is_kept() {
@@ -13,17 +13,17 @@ fn the_last_good_value_is_kept() {
     engine.set::<Objects>(&2, plain(2));
     engine.set::<Services>(&1, 80u16);
     engine.settle();
-    let good = engine.get::<Units>(&1).cloned();
+    let good = engine.get::<Translations>(&1).cloned();
 
     engine.set::<Services>(&1, 13u16);
     engine.set::<Services>(&2, 81u16);
     engine.settle();
-    assert_eq!(engine.get::<Units>(&1).cloned(), good);
-    assert_eq!(engine.get::<Units>(&2).unwrap().backends, [(2, Some(81))], "everybody else moves on");
-    let held = engine.held();
-    assert_eq!(held.len(), 1);
-    assert_eq!((held[0].table, held[0].key.as_str(), held[0].last_good), ("units", "1", true));
-    assert!(held[0].message.contains("service 1 brings bad luck"), "{}", held[0].message);
+    assert_eq!(engine.get::<Translations>(&1).cloned(), good);
+    assert_eq!(engine.get::<Translations>(&2).unwrap().backends, [(2, Some(81))], "everybody else moves on");
+    let failed = engine.failed_rows();
+    assert_eq!(failed.len(), 1);
+    assert_eq!((failed[0].table, failed[0].key.as_str(), failed[0].last_good), ("translations", "1", true));
+    assert!(failed[0].message.contains("service 1 brings bad luck"), "{}", failed[0].message);
     assert_eq!(engine.self_check(), Ok(()));
 
     // A later table can tell of it, though the value is the same.
@@ -32,14 +32,14 @@ fn the_last_good_value_is_kept() {
     // Still the good one after another panic, and the reads up to it still wake the row.
     engine.set::<Objects>(&1, Object { age: 3, ..plain(1) });
     engine.settle();
-    assert_eq!(engine.get::<Units>(&1).cloned(), good);
+    assert_eq!(engine.get::<Translations>(&1).cloned(), good);
 
     engine.set::<Services>(&1, 82u16);
     engine.settle();
-    assert_eq!(engine.get::<Units>(&1).unwrap().backends, [(1, Some(82))]);
-    assert_eq!(engine.held(), []);
+    assert_eq!(engine.get::<Translations>(&1).unwrap().backends, [(1, Some(82))]);
+    assert_eq!(engine.failed_rows(), []);
     assert_eq!(engine.get::<Hosts>(&1).unwrap().complaints.len(), 0);
-    assert_eq!(engine.counters_of::<Units>().panics, 2);
+    assert_eq!(engine.counters_of::<Translations>().panics, 2);
 }
 
 #[test]
@@ -50,23 +50,23 @@ fn without_a_last_good_value_the_table_says_what_is_served() {
     engine.set::<Objects>(&1, plain(1));
     engine.set::<Objects>(&2, plain(2));
     engine.settle();
-    // Odd units say nothing, even ones put up a sign.
-    assert_eq!(engine.get::<Units>(&1), None);
-    assert_eq!(engine.get::<Units>(&2).unwrap().complaints.len(), 1);
+    // Odd translations say nothing, even ones put up a sign.
+    assert_eq!(engine.get::<Translations>(&1), None);
+    assert_eq!(engine.get::<Translations>(&2).unwrap().complaints.len(), 1);
     assert!(engine.get::<Pages>(&2).unwrap().contains("bad luck"));
-    assert_eq!(engine.held().iter().map(|held| held.last_good).collect::<Vec<_>>(), [false, false]);
+    assert_eq!(engine.failed_rows().iter().map(|row| row.last_good).collect::<Vec<_>>(), [false, false]);
     assert_eq!(engine.self_check(), Ok(()));
 
     // The sign is not a good value: another panic makes a new one.
     engine.set::<Objects>(&2, Object { service: Some(1), ..plain(2) });
     engine.settle();
-    assert!(engine.get::<Units>(&2).unwrap().complaints[0].contains("service 1"));
+    assert!(engine.get::<Translations>(&2).unwrap().complaints[0].contains("service 1"));
 
     engine.set::<Services>(&1, 80u16);
     engine.settle();
-    assert_eq!(engine.held(), []);
-    assert_eq!(engine.get::<Units>(&1).unwrap().backends, [(1, Some(80))]);
-    assert_eq!(engine.get::<Units>(&2).unwrap().backends, [(1, Some(80))]);
+    assert_eq!(engine.failed_rows(), []);
+    assert_eq!(engine.get::<Translations>(&1).unwrap().backends, [(1, Some(80))]);
+    assert_eq!(engine.get::<Translations>(&2).unwrap().backends, [(1, Some(80))]);
 }
 
 #[test]
@@ -76,15 +76,15 @@ fn a_hold_ends_with_its_row() {
     engine.settle();
     engine.set::<Services>(&1, 13u16);
     engine.settle();
-    assert!(engine.held()[0].last_good);
+    assert!(engine.failed_rows()[0].last_good);
     engine.remove::<Objects>(&1);
     engine.settle();
-    assert_eq!(engine.held(), []);
+    assert_eq!(engine.failed_rows(), []);
     // It comes back without a past.
     engine.set::<Objects>(&1, plain(1));
     engine.settle();
-    assert!(!engine.held()[0].last_good);
-    assert_eq!(engine.get::<Units>(&1), None);
+    assert!(!engine.failed_rows()[0].last_good);
+    assert_eq!(engine.get::<Translations>(&1), None);
 }
 
 #[test]
@@ -96,14 +96,14 @@ fn a_fresh_engine_takes_the_holds_over_and_lets_go_of_them() {
     engine.settle();
     let mut fresh = engine.fresh();
     fresh.settle();
-    assert_eq!(fresh.held(), engine.held());
-    assert_eq!(fresh.get::<Units>(&1).unwrap().backends, [(1, None)], "the last good value");
+    assert_eq!(fresh.failed_rows(), engine.failed_rows());
+    assert_eq!(fresh.get::<Translations>(&1).unwrap().backends, [(1, None)], "the last good value");
     // Once the row was good, or gone, the value that was handed over is history.
     fresh.set::<Objects>(&1, Object { service: None, root: false, ..plain(1) });
     fresh.settle();
     fresh.set::<Objects>(&1, plain(1));
     fresh.settle();
-    assert_eq!(fresh.get::<Units>(&1), None);
+    assert_eq!(fresh.get::<Translations>(&1), None);
 }
 
 #[test]
@@ -159,13 +159,13 @@ fn a_part_that_panics_costs_its_readers_only() {
         engine.set::<Letters>(&1, read);
         let _ = engine.run(Duration::MAX);
         let Some(job) = engine.next_job() else { panic!("{read} is summed up by a job") };
-        engine.lend();
+        engine.share_tables();
         let finished = job.run();
-        engine.take_back();
+        engine.reclaim_tables();
         engine.set::<Letters>(&1, is);
         drop(engine.finish(finished));
         engine.settle();
-        assert_eq!(engine.held().len(), usize::from(is % 2 == 1), "{is}");
+        assert_eq!(engine.failed_rows().len(), usize::from(is % 2 == 1), "{is}");
         assert_eq!(engine.self_check(), Ok(()));
     }
     assert_eq!(engine.get::<Sums>(&0).map(|sum| **sum), Some(6));

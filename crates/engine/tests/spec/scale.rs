@@ -35,9 +35,10 @@ fn one_edit_among_ten_thousand_computes_a_handful() {
     let before = by_table(&engine);
     engine.set::<Objects>(&4711, Object { service: Some(4712), ..plain(4711) });
     engine.settle();
-    // Cluster 4711 lost its only unit, hence the balancer; two services have another number of callers.
-    let few = [("objects", 1), ("units", 1), ("hosts", 1), ("balancers", 1), ("callers", 1), ("caller counts", 2)];
-    // The note of the object asks whether its unit is held: what the unit holds is none of its business.
+    // Cluster 4711 lost its only translation, hence the balancer; two services have another number of callers.
+    let few =
+        [("objects", 1), ("translations", 1), ("hosts", 1), ("balancers", 1), ("callers", 1), ("caller counts", 2)];
+    // The note of the object asks whether its translation failed: what the translation holds is none of its business.
     assert_eq!(since(&engine, &before), [&few[..], &[("pages", 1)]].concat());
     assert_eq!(engine.last_batch().computed, 7);
     assert_eq!(engine.changes::<Pages>().set.len(), MANY as usize);

@@ -5,7 +5,8 @@ use std::time::Duration;
 use engine::{Engine, Progress};
 
 use crate::toy::{
-    self, Assignments, Balancers, Clusters, EndpointSets, Object, Objects, Pages, Ports, Services, Slices, Units, plain,
+    self, Assignments, Balancers, Clusters, EndpointSets, Object, Objects, Pages, Ports, Services, Slices,
+    Translations, plain,
 };
 
 fn hundred() -> Engine {
@@ -47,9 +48,9 @@ fn the_lane_does_not_wait_for_the_batch() {
     }
     assert_eq!(engine.run(Duration::ZERO), Progress::More);
     engine.set::<Slices>(&(42, 0), vec![7]);
-    let units = engine.counters_of::<Units>().computed;
+    let translations = engine.counters_of::<Translations>().computed;
     assert_eq!(engine.drain_lane(Duration::MAX), Progress::Settled);
-    assert_eq!(engine.counters_of::<Units>().computed, units, "the batch did not move");
+    assert_eq!(engine.counters_of::<Translations>().computed, translations, "the batch did not move");
     assert!(!engine.is_settled());
     let changes = engine.changes::<EndpointSets>();
     assert_eq!(changes.set.iter().map(|(key, value)| (*key, value.to_vec())).collect::<Vec<_>>(), [(42, vec![7])]);
@@ -105,7 +106,7 @@ fn with_a_port_about_to_go() -> Engine {
     engine.settle();
     engine.changes::<Assignments>();
     engine.remove::<Objects>(&7);
-    while engine.get::<Units>(&7).is_some() {
+    while engine.get::<Translations>(&7).is_some() {
         assert_eq!(engine.run(Duration::ZERO), Progress::More);
     }
     assert!(engine.get::<Ports>(&7).is_some(), "it goes with the batch");

@@ -1,18 +1,18 @@
-//! An ingress controller in miniature: objects with includes and services, units, hosts with conflicts, clusters, and
+//! An ingress controller in miniature: objects with includes and services, translations, hosts with conflicts, clusters, and
 //! endpoint sets in the lane.
 //!
 //! ```text
-//! Objects ─ Roots ──→ Units ─ ByHost ────→ Hosts ──→ Pages (output)
+//! Objects ─ Roots ──→ Translations ─ ByHost ────→ Hosts ──→ Pages (output)
 //! Services ──────────↗      └ ByService ─→ Clusters (output)
 //! Settings ──────────────────────────────↗    │ keys
 //! Slices ─ OfService ─────────────────→ EndpointSets (lane, output) ──→ Balancers (lane, output; keys: Services)
 //! Services ──→ Ports (lane; keys: ByService) ──→ Assignments (lane, output; keys: EndpointSets, which it reads, too)
 //! ```
 //!
-//! Beside these: a crowd for each host (how many units, whatever is in them), the callers of each service (which units, and
-//! their parts for it), a note for each object (is its unit held?), and a directory of all hosts.
-//! A service on port 13 makes its units panic, three units on one host that host. Every third unit and every other host is
-//! large, and so is the directory of more than three hosts. A unit is a partition, and so is a host with its crowd and its page; the
+//! Beside these: a crowd for each host (how many translations, whatever is in them), the callers of each service (which translations, and
+//! their parts for it), a note for each object (has its translation failed?), and a directory of all hosts.
+//! A service on port 13 makes its translations panic, three translations on one host that host. Every third translation and every other host is
+//! large, and so is the directory of more than three hosts. A translation is a partition, and so is a host with its crowd and its page; the
 //! directory sums up all hosts.
 
 use std::collections::BTreeSet;
@@ -58,7 +58,7 @@ pub struct Object {
 }
 
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Unit {
+pub struct Translation {
     pub age: u8,
     pub hosts: Vec<u32>,
     /// The service of the root and of each include, and its port when it is there.
@@ -89,19 +89,19 @@ index!(OfService, "of service", Slices => u32, |key, _slice| [key.0]);
 /// The port of a service that is not known yet.
 pub const PENDING: u16 = 14;
 
-table!(Units, "units", u32 => Unit);
-impl Derived for Units {
-    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Unit> {
+table!(Translations, "translations", u32 => Translation);
+impl Derived for Translations {
+    fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Translation> {
         let root = reads.get::<Objects>(key)?;
-        let mut unit = Unit { age: root.age, hosts: root.hosts.clone(), ..Unit::default() };
+        let mut translation = Translation { age: root.age, hosts: root.hosts.clone(), ..Translation::default() };
         let (mut seen, mut todo) = (BTreeSet::new(), vec![*key]);
         while let Some(id) = todo.pop() {
             if !seen.insert(id) {
-                unit.complaints.push(format!("{id} is included twice"));
+                translation.complaints.push(format!("{id} is included twice"));
                 continue;
             }
             let Some(object) = reads.get::<Objects>(&id) else {
-                unit.complaints.push(format!("{id} is missing"));
+                translation.complaints.push(format!("{id} is missing"));
                 continue;
             };
             if let Some(service) = object.service {
@@ -109,20 +109,20 @@ impl Derived for Units {
                 assert_ne!(port, Some(13), "toy: service {service} brings bad luck");
                 if port == Some(PENDING) {
                     reads.set_pending();
-                    unit.complaints.push(format!("{service} is not known yet"));
+                    translation.complaints.push(format!("{service} is not known yet"));
                 }
-                unit.backends.push((service, port));
+                translation.backends.push((service, port));
             }
             todo.extend(&object.includes);
         }
-        Some(unit)
+        Some(translation)
     }
 
     /// What was asked for meanwhile is heard, and nothing else.
-    fn while_pending(&self, good: &Arc<Unit>, computed: Option<Unit>) -> Arc<Unit> {
-        let asked = computed.map(|unit| unit.backends.into_iter().map(|(service, _)| (service, None)));
+    fn while_pending(&self, good: &Arc<Translation>, computed: Option<Translation>) -> Arc<Translation> {
+        let asked = computed.map(|translation| translation.backends.into_iter().map(|(service, _)| (service, None)));
         let backends = good.backends.iter().cloned().chain(asked.into_iter().flatten()).collect();
-        Arc::new(Unit { backends, ..Unit::clone(good) })
+        Arc::new(Translation { backends, ..Translation::clone(good) })
     }
 
     fn is_large(&self, key: &u32, _: &mut Reads<'_>) -> bool {
@@ -133,31 +133,31 @@ impl Derived for Units {
         Some(u64::from(*key) << 32)
     }
 
-    fn on_panic(&self, key: &u32, message: &str) -> Option<Unit> {
+    fn on_panic(&self, key: &u32, message: &str) -> Option<Translation> {
         // Half of them say what to serve instead.
-        key.is_multiple_of(2).then(|| Unit {
+        key.is_multiple_of(2).then(|| Translation {
             hosts: vec![*key],
             complaints: vec![message.to_owned()],
-            ..Unit::default()
+            ..Translation::default()
         })
     }
 }
 
-index!(ByHost, "by host", Units => u32, |_key, unit| unit.hosts.clone());
-index!(ByService, "by service", Units => u32, |_key, unit| unit.backends.iter().map(|(service, _)| *service));
+index!(ByHost, "by host", Translations => u32, |_key, translation| translation.hosts.clone());
+index!(ByService, "by service", Translations => u32, |_key, translation| translation.backends.iter().map(|(service, _)| *service));
 
 impl PartIndex for ByService {
     type Part<'v> = Vec<Option<u16>>;
 
-    fn part(key: &u32, unit: &Unit) -> Vec<Option<u16>> {
-        unit.backends.iter().filter(|(service, _)| service == key).map(|(_, port)| *port).collect()
+    fn part(key: &u32, translation: &Translation) -> Vec<Option<u16>> {
+        translation.backends.iter().filter(|(service, _)| service == key).map(|(_, port)| *port).collect()
     }
 }
 
 table!(Callers, "callers", u32 => Vec<(u32, Vec<Option<u16>>)>);
 impl Derived for Callers {
     fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Vec<(u32, Vec<Option<u16>>)>> {
-        Some(reads.parts::<ByService>(key).into_iter().map(|(unit, part)| (*unit, part)).collect())
+        Some(reads.parts::<ByService>(key).into_iter().map(|(translation, part)| (*translation, part)).collect())
     }
 }
 
@@ -172,15 +172,18 @@ impl Derived for CallerCounts {
 table!(Hosts, "hosts", u32 => Host);
 impl Derived for Hosts {
     fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<Host> {
-        let mut units: Vec<_> =
-            reads.probe::<ByHost>(key).map(|id| (*id, reads.get::<Units>(id).expect("a member has a row"))).collect();
-        assert_ne!(units.len(), 3, "toy: three's a crowd on {key}");
-        units.sort_by_key(|(id, unit)| (unit.age, *id));
-        let complaints = units.iter().filter_map(|(id, _)| Some(format!("{id}: {}", reads.held::<Units>(id)?)));
+        let mut translations: Vec<_> = reads
+            .probe::<ByHost>(key)
+            .map(|id| (*id, reads.get::<Translations>(id).expect("a member has a row")))
+            .collect();
+        assert_ne!(translations.len(), 3, "toy: three's a crowd on {key}");
+        translations.sort_by_key(|(id, translation)| (translation.age, *id));
+        let complaints =
+            translations.iter().filter_map(|(id, _)| Some(format!("{id}: {}", reads.failure::<Translations>(id)?)));
         let complaints = complaints.collect();
-        let (winner, unit) = units.first()?;
-        let losers = units[1..].iter().map(|(id, _)| *id).collect();
-        Some(Host { winner: *winner, losers, backends: unit.backends.clone(), complaints })
+        let (winner, translation) = translations.first()?;
+        let losers = translations[1..].iter().map(|(id, _)| *id).collect();
+        Some(Host { winner: *winner, losers, backends: translation.backends.clone(), complaints })
     }
 
     fn is_large(&self, key: &u32, reads: &mut Reads<'_>) -> bool {
@@ -250,7 +253,7 @@ impl Derived for Crowds {
 table!(Notes, "notes", u32 => String);
 impl Derived for Notes {
     fn compute(&self, key: &u32, reads: &mut Reads<'_>) -> Option<String> {
-        reads.held::<Units>(key).map(str::to_owned)
+        reads.failure::<Translations>(key).map(str::to_owned)
     }
 }
 
@@ -286,7 +289,7 @@ pub fn engine() -> Engine {
     pipeline.input::<Settings>();
     pipeline.input::<Slices>();
     pipeline.index::<OfService>();
-    pipeline.derived(Units).per::<Roots>().fans_out();
+    pipeline.derived(Translations).per::<Roots>().fans_out();
     pipeline.derived(Hosts).per::<ByHost>();
     pipeline.derived(Clusters).per::<ByService>().output();
     pipeline.derived(EndpointSets).each::<Clusters>().lane().output();

@@ -4,7 +4,7 @@ use engine::Engine;
 
 use crate::toy::{
     self, Callers, Clusters, Crowds, Directory, EndpointSets, Host, Hosts, Object, Objects, OfService, Pages, Services,
-    Slices, Units, plain,
+    Slices, Translations, plain,
 };
 
 /// How often each of these tables computed a row while `edit` and a settling were done.
@@ -33,22 +33,22 @@ fn with(objects: impl IntoIterator<Item = (u32, Object)>) -> Engine {
 fn a_changed_row_wakes_its_readers_and_nobody_else() {
     let mut engine = with([(1, plain(1)), (2, plain(2))]);
     engine.set::<Services>(&2, 80u16);
-    let counts = computed(&mut engine, ["units", "hosts", "clusters", "pages"], |engine| {
+    let counts = computed(&mut engine, ["translations", "hosts", "clusters", "pages"], |engine| {
         engine.set::<Objects>(&1, Object { age: 7, ..plain(1) });
     });
     // The host shows no age, so the page is not asked.
-    assert_eq!(counts, [2, 2, 1, 1], "unit 1 by its object, all of 2 by its service");
+    assert_eq!(counts, [2, 2, 1, 1], "translation 1 by its object, all of 2 by its service");
 }
 
 #[test]
 fn a_miss_is_a_read() {
     let mut engine = with([(1, plain(1))]);
-    assert_eq!(engine.get::<Units>(&1).unwrap().backends, [(1, None)]);
-    assert_eq!(computed(&mut engine, ["units"], |engine| _ = engine.set::<Services>(&2, 80u16)), [0]);
-    assert_eq!(computed(&mut engine, ["units"], |engine| _ = engine.set::<Services>(&1, 80u16)), [1]);
-    assert_eq!(engine.get::<Units>(&1).unwrap().backends, [(1, Some(80))]);
-    assert_eq!(computed(&mut engine, ["units"], |engine| _ = engine.remove::<Services>(&1)), [1]);
-    assert_eq!(engine.get::<Units>(&1).unwrap().backends, [(1, None)]);
+    assert_eq!(engine.get::<Translations>(&1).unwrap().backends, [(1, None)]);
+    assert_eq!(computed(&mut engine, ["translations"], |engine| _ = engine.set::<Services>(&2, 80u16)), [0]);
+    assert_eq!(computed(&mut engine, ["translations"], |engine| _ = engine.set::<Services>(&1, 80u16)), [1]);
+    assert_eq!(engine.get::<Translations>(&1).unwrap().backends, [(1, Some(80))]);
+    assert_eq!(computed(&mut engine, ["translations"], |engine| _ = engine.remove::<Services>(&1)), [1]);
+    assert_eq!(engine.get::<Translations>(&1).unwrap().backends, [(1, None)]);
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn a_part_depends_on_itself_and_not_on_its_row() {
     let mut engine = with([(1, calls(1, vec![2])), (2, callee(2)), (3, callee(3)), (4, plain(4))]);
     engine.set::<Services>(&3, 80u16);
     engine.settle();
-    let tables = ["units", "callers", "caller counts"];
-    // The unit changes in its part for the second service, which the first does not hear of, nor who only counts.
+    let tables = ["translations", "callers", "caller counts"];
+    // The translation changes in its part for the second service, which the first does not hear of, nor who only counts.
     assert_eq!(computed(&mut engine, tables, |engine| _ = engine.set::<Services>(&2, 80u16)), [1, 1, 1]);
     assert_eq!(**engine.get::<Callers>(&2).unwrap(), [(1, vec![Some(80)])]);
     assert_eq!(computed(&mut engine, tables, |engine| _ = engine.set::<Services>(&2, 81u16)), [1, 1, 0]);
@@ -126,7 +126,7 @@ fn an_equal_value_goes_no_further() {
     engine.set::<Objects>(&3, third.clone());
     engine.settle();
     engine.changes::<Pages>();
-    let counts = computed(&mut engine, ["units", "hosts", "pages"], |engine| {
+    let counts = computed(&mut engine, ["translations", "hosts", "pages"], |engine| {
         engine.set::<Objects>(&3, Object { age: 8, ..third });
         engine.set::<Objects>(&2, Object { age: 5, hosts: vec![1], ..plain(2) });
     });
@@ -163,7 +163,7 @@ fn a_row_lasts_while_somebody_names_it() {
 fn nothing_is_left_of_what_is_gone() {
     let mut engine = toy::engine();
     engine.settle();
-    let empty: Vec<_> = engine.counters().iter().map(|it| (it.keys, it.index_keys, it.reads, it.held)).collect();
+    let empty: Vec<_> = engine.counters().iter().map(|it| (it.keys, it.index_keys, it.reads, it.failed)).collect();
     for id in 0..200 {
         let includes = vec![id + 1000, (id + 1) % 200];
         engine.set::<Objects>(&id, Object { includes, hosts: vec![id % 7, 500 + id], ..plain(id) });
@@ -171,7 +171,7 @@ fn nothing_is_left_of_what_is_gone() {
         engine.set::<Slices>(&(id, 1), vec![1]);
     }
     engine.settle();
-    assert!(!engine.held().is_empty());
+    assert!(!engine.failed_rows().is_empty());
     for id in 0..200 {
         engine.remove::<Objects>(&id);
         engine.remove::<Services>(&id);
@@ -181,8 +181,8 @@ fn nothing_is_left_of_what_is_gone() {
         }
     }
     engine.settle();
-    let left: Vec<_> = engine.counters().iter().map(|it| (it.keys, it.index_keys, it.reads, it.held)).collect();
-    assert_eq!(left, empty, "(keys, index keys, reads, held) of each table");
+    let left: Vec<_> = engine.counters().iter().map(|it| (it.keys, it.index_keys, it.reads, it.failed)).collect();
+    assert_eq!(left, empty, "(keys, index keys, reads, failed) of each table");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_row_can_say_what_it_read() {
         };
         reads.into_iter().map(text).collect()
     };
-    assert_eq!(reads(engine.reads_of::<Units>(&1)), ["objects - 1", "objects - 4", "services - 1"]);
+    assert_eq!(reads(engine.reads_of::<Translations>(&1)), ["objects - 1", "objects - 4", "services - 1"]);
     assert_eq!(reads(engine.reads_of::<EndpointSets>(&1)), ["slices - (1, 2)", "slices of service 1"]);
     assert_eq!(reads(engine.reads_of::<Directory>(&())), ["hosts - "]);
     assert_eq!(engine.reads_of::<Clusters>(&9), []);
@@ -214,12 +214,12 @@ fn what_comes_out_does_not_depend_on_the_order_of_edits() {
         engine.settle();
         let rows = engine.rows::<Hosts>().map(|(key, host)| (*key, Host::clone(host))).collect::<Vec<_>>();
         let pages = engine.changes::<Pages>().set;
-        (rows, pages, engine.get::<EndpointSets>(&1).unwrap().to_vec(), engine.held())
+        (rows, pages, engine.get::<EndpointSets>(&1).unwrap().to_vec(), engine.failed_rows())
     };
     let first = run(&[5, 3, 13, 8, 1, 2, 12]);
     assert!(first.0.is_sorted_by_key(|(key, _)| *key));
     assert!(first.1.is_sorted_by_key(|(key, _)| *key));
     assert_eq!(first.2, [1, 2, 3, 5, 8, 12, 13]);
-    assert_eq!(first.3.iter().map(|held| held.key.as_str()).collect::<Vec<_>>(), ["12", "13"]);
+    assert_eq!(first.3.iter().map(|row| row.key.as_str()).collect::<Vec<_>>(), ["12", "13"]);
     assert_eq!(run(&[2, 12, 13, 1, 8, 5, 3]), first);
 }

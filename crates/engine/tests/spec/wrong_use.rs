@@ -1,8 +1,8 @@
-//! Mistakes in a pipeline are loud: they are the program's, and must not end as a held row.
+//! Mistakes in a pipeline are loud: they are the program's, and must not end as a failed row.
 
 use engine::{Derived, Index, PartIndex, Pipeline, Reads, Table};
 
-use crate::toy::{Clusters, EndpointSets, Hosts, Object, Objects, Roots, Services, Units};
+use crate::toy::{Clusters, EndpointSets, Hosts, Object, Objects, Roots, Services, Translations};
 
 /// Reads the table `T`.
 struct Reading<T>(std::marker::PhantomData<fn() -> T>);
@@ -65,12 +65,12 @@ fn run(pipeline: Pipeline) {
 }
 
 #[test]
-#[should_panic(expected = "reading reads units, which is not declared before it")]
+#[should_panic(expected = "reading reads translations, which is not declared before it")]
 fn reading_a_later_table() {
     let mut pipeline = Pipeline::new();
     pipeline.input::<Objects>();
-    pipeline.derived(reading::<Units>()).each::<Objects>();
-    pipeline.derived(Units).per::<Roots>();
+    pipeline.derived(reading::<Translations>()).each::<Objects>();
+    pipeline.derived(Translations).per::<Roots>();
     run(pipeline);
 }
 
@@ -84,12 +84,12 @@ fn reading_an_unknown_table() {
 }
 
 #[test]
-#[should_panic(expected = "reading is in the lane and reads units, which is neither in it nor an input")]
+#[should_panic(expected = "reading is in the lane and reads translations, which is neither in it nor an input")]
 fn reading_out_of_the_lane() {
     let mut pipeline = Pipeline::new();
     pipeline.input::<Objects>();
-    pipeline.derived(Units).per::<Roots>();
-    pipeline.derived(reading::<Units>()).each::<Objects>().lane();
+    pipeline.derived(Translations).per::<Roots>();
+    pipeline.derived(reading::<Translations>()).each::<Objects>().lane();
     run(pipeline);
 }
 
@@ -104,12 +104,12 @@ fn reading_parts_that_nobody_compares() {
 }
 
 #[test]
-#[should_panic(expected = "table units is declared twice")]
+#[should_panic(expected = "table translations is declared twice")]
 fn declaring_a_table_twice() {
     let mut pipeline = Pipeline::new();
     pipeline.input::<Objects>();
-    pipeline.derived(Units).per::<Roots>();
-    pipeline.derived(Units).per::<Roots>();
+    pipeline.derived(Translations).per::<Roots>();
+    pipeline.derived(Translations).per::<Roots>();
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn keys_from_a_later_table() {
 }
 
 #[test]
-#[should_panic(expected = "nothing says which keys these tables have: [\"units\"]")]
+#[should_panic(expected = "nothing says which keys these tables have: [\"translations\"]")]
 fn a_table_without_keys() {
     let mut pipeline = Pipeline::new();
     pipeline.input::<Objects>();
-    pipeline.derived(Units);
+    pipeline.derived(Translations);
     run(pipeline);
 }

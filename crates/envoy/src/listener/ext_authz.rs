@@ -144,12 +144,14 @@ fn list(names: &[HeaderName]) -> ListStringMatcher {
 
 /// The filter that asks whom a route names.
 fn filter(fail_open: bool) -> ExtAuthz {
-    let nobody = grpc_service::EnvoyGrpc { cluster_name: name::NOWHERE.to_owned(), ..Default::default() };
-    let nobody =
-        GrpcService { target_specifier: Some(grpc_service::TargetSpecifier::EnvoyGrpc(nobody)), ..Default::default() };
+    let no_server = grpc_service::EnvoyGrpc { cluster_name: name::NO_CLUSTER.to_owned(), ..Default::default() };
+    let no_server = GrpcService {
+        target_specifier: Some(grpc_service::TargetSpecifier::EnvoyGrpc(no_server)),
+        ..Default::default()
+    };
     let own = StringMatcher { match_pattern: Some(MatchPattern::Prefix("x-sesame-".to_owned())), ignore_case: true };
     ExtAuthz {
-        services: Some(Services::GrpcService(nobody)),
+        services: Some(Services::GrpcService(no_server)),
         transport_api_version: ApiVersion::V3.into(),
         failure_mode_allow: fail_open,
         validate_mutations: true,

@@ -6,7 +6,7 @@ use super::{
     slots::Slot,
 };
 use crate::route::{
-    filters::{CLIENTS, CORS, LOCAL_LIMIT},
+    filters::{CORS, LOCAL_LIMIT, RBAC},
     framing, response_script,
 };
 use envoy_api::{
@@ -68,7 +68,7 @@ pub fn http(port: &PortId, chain: &HttpChainId, http: &HttpSettings) -> Vec<Http
     filters.push(filter(CORS, any(&Cors {})));
     let limit = LocalRateLimit { stat_prefix: "local_limit".to_owned(), ..Default::default() };
     filters.push(filter(LOCAL_LIMIT, any(&limit)));
-    filters.push(filter(CLIENTS, any(&Rbac::default())));
+    filters.push(filter(RBAC, any(&Rbac::default())));
     filters.push(jwt::verification(chain));
     filters.extend(http.runs_scripts.then(|| Slot::Script.filter(port)));
     // On either side of those that ask servers: these may not change where messages end.

@@ -20,7 +20,7 @@ use model::{PortId, cluster::Extension, listener::RateLimitService};
 /// What fills the slot of a port where there is a service; one that cannot be called is asked all the same.
 pub fn filled(port: &PortId, service: &RateLimitService, extension: Option<&Extension>) -> TypedExtensionConfig {
     let grpc = EnvoyGrpc {
-        cluster_name: extension.map_or_else(|| name::NOWHERE.to_owned(), |found| name::cluster(&found.cluster)),
+        cluster_name: extension.map_or_else(|| name::NO_CLUSTER.to_owned(), |found| name::cluster(&found.cluster)),
         authority: extension.map(|found| found.authority.to_string()).unwrap_or_default(),
         ..Default::default()
     };

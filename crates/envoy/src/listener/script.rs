@@ -38,6 +38,6 @@ fn filter(script: &str) -> Lua {
 
 /// What a route tells the slot, if it wants the script run.
 pub(crate) fn of_route(port: &PortId, policy: &Policy) -> Option<(String, Any)> {
-    let told = LuaPerRoute { r#override: Some(Override::Name(NAME.to_owned())), ..Default::default() };
-    policy.runs_script.then(|| (name::slot(port, Slot::Script), any(&told)))
+    let per_route = LuaPerRoute { r#override: Some(Override::Name(NAME.to_owned())), ..Default::default() };
+    policy.runs_script.then(|| (name::slot(port, Slot::Script), any(&per_route)))
 }

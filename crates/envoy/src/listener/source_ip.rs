@@ -26,10 +26,10 @@ use crate::name;
 
 /// The chain for those who may, a closed connection for all others. A client that any range of the list has is listed,
 /// whichever of its addresses the range is about.
-pub(super) fn filtered(clients: &IpFilter, chain: &str) -> OnMatch {
-    let (listed, others) = if clients.allow { (chain, name::REFUSED_CHAIN) } else { (name::REFUSED_CHAIN, chain) };
+pub(super) fn filtered(ip_filter: &IpFilter, chain: &str) -> OnMatch {
+    let (listed, others) = if ip_filter.allow { (chain, name::REFUSED_CHAIN) } else { (name::REFUSED_CHAIN, chain) };
     [AddressOf::Remote, AddressOf::Peer].into_iter().fold(take(others), |others, of| {
-        let ranges: Vec<CidrRange> = clients.forms().filter(|form| form.0 == of).map(|form| range(form.1)).collect();
+        let ranges: Vec<CidrRange> = ip_filter.forms().filter(|form| form.0 == of).map(|form| range(form.1)).collect();
         if ranges.is_empty() { others } else { by_address(of, ranges, take(listed), others) }
     })
 }

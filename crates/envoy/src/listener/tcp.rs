@@ -53,21 +53,21 @@ fn by_name(name: &str) -> Filter {
 
 /// What leads to the chain of a host, for the clients that may connect.
 pub fn taken(listener: &ListenerId, chain: &TcpChain) -> OnMatch {
-    filtered(&name::tcp_chain(listener, &chain.host), chain.clients.as_ref())
+    filtered(&name::tcp_chain(listener, &chain.host), chain.ip_filter.as_ref())
 }
 
-fn filtered(chain: &str, clients: Option<&IpFilter>) -> OnMatch {
-    match clients {
+fn filtered(chain: &str, ip_filter: Option<&IpFilter>) -> OnMatch {
+    match ip_filter {
         None => sni::take(chain),
-        Some(clients) => source_ip::filtered(clients, chain),
+        Some(ip_filter) => source_ip::filtered(ip_filter, chain),
     }
 }
 
 /// A plain TCP listener: everything that it accepts, from the clients that may connect, goes one way.
-pub fn listener(port: &Port, of: &ListenerId, clients: Option<&IpFilter>) -> Listener {
+pub fn listener(port: &Port, of: &ListenerId, ip_filter: Option<&IpFilter>) -> Listener {
     let name = name::tcp_listener(of);
-    let matcher = clients.map(|clients| Matcher {
-        on_no_match: Some(Box::new(source_ip::filtered(clients, &name))),
+    let matcher = ip_filter.map(|ip_filter| Matcher {
+        on_no_match: Some(Box::new(source_ip::filtered(ip_filter, &name))),
         ..Default::default()
     });
     let chain = FilterChain { filters: vec![by_name(&name)], name, ..Default::default() };
@@ -87,13 +87,13 @@ pub fn proxy(
 
 fn config(clusters: &[(ClusterId, u32)], unavailable: u32, idle: Timeout, http: &HttpSettings) -> Any {
     let cluster = match (clusters, unavailable) {
-        ([], _) => ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
+        ([], _) => ClusterSpecifier::Cluster(name::NO_CLUSTER.to_owned()),
         ([(only, _)], 0) => ClusterSpecifier::Cluster(name::cluster(only)),
         (shares, unavailable) => {
             let share = |name, weight| ClusterWeight { name, weight, ..Default::default() };
             let clusters = shares.iter().map(|(cluster, weight)| share(name::cluster(cluster), *weight));
-            let nowhere = (unavailable > 0).then(|| share(name::NOWHERE.to_owned(), unavailable));
-            let clusters = clusters.chain(nowhere);
+            let no_cluster = (unavailable > 0).then(|| share(name::NO_CLUSTER.to_owned(), unavailable));
+            let clusters = clusters.chain(no_cluster);
             ClusterSpecifier::WeightedClusters(WeightedCluster { clusters: clusters.collect() })
         }
     };

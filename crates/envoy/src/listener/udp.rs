@@ -94,7 +94,7 @@ pub fn load_assignment<'a>(
     let (address, port) = DISCARD;
     let discard = Endpoint { address, port, zone: "".into(), weight: 1, health_port: None };
     let discard = Endpoints { list: vec![discard] };
-    let dropped = (unavailable > 0).then(|| (name::NOWHERE.to_owned(), &discard, unavailable));
+    let dropped = (unavailable > 0).then(|| (name::NO_CLUSTER.to_owned(), &discard, unavailable));
     let mut backends: Vec<_> = backends.collect();
     backends.extend(dropped);
     endpoints::weighted(name::udp_cluster(of), backends.into_iter())

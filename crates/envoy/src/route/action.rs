@@ -63,7 +63,7 @@ fn forwarded(forward: &Forward, policy: &Policy) -> RouteAction {
 fn clusters(forward: &Forward, policy: &Policy) -> ClusterSpecifier {
     let Forward { clusters, unavailable, .. } = forward;
     match (&clusters[..], unavailable) {
-        ([], _) => return ClusterSpecifier::Cluster(name::NOWHERE.to_owned()),
+        ([], _) => return ClusterSpecifier::Cluster(name::NO_CLUSTER.to_owned()),
         // A single backend needs no shares, unless something is changed on the way to it.
         ([only], None) if *only == route::WeightedCluster::new(only.cluster.clone(), only.weight) => {
             return ClusterSpecifier::Cluster(name::cluster(&only.cluster));
@@ -71,7 +71,7 @@ fn clusters(forward: &Forward, policy: &Policy) -> ClusterSpecifier {
         _ => {}
     }
     let nowhere = unavailable.iter().map(|share| ClusterWeight {
-        name: name::NOWHERE.to_owned(),
+        name: name::NO_CLUSTER.to_owned(),
         weight: Some(share.weight.into()),
         ..Default::default()
     });

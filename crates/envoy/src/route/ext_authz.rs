@@ -55,7 +55,7 @@ pub fn of(policy: &Policy) -> Option<(String, Any)> {
 pub(crate) fn service(server: &AuthServer) -> ServiceOverride {
     let (cluster, authority) = match &server.extension {
         Some(Extension { cluster, authority, .. }) => (name::cluster(cluster), authority.to_string()),
-        None => (name::NOWHERE.to_owned(), name::NOWHERE.to_owned()),
+        None => (name::NO_CLUSTER.to_owned(), name::NO_CLUSTER.to_owned()),
     };
     match &server.protocol {
         AuthProtocol::Grpc => {

@@ -36,17 +36,17 @@ pub const CORS: &str = "envoy.filters.http.cors";
 /// How many requests are taken.
 pub const LOCAL_LIMIT: &str = "envoy.filters.http.local_ratelimit";
 /// Which clients may.
-pub const CLIENTS: &str = "envoy.filters.http.rbac";
+pub const RBAC: &str = "envoy.filters.http.rbac";
 
 /// What a route tells them.
 pub fn of_route(port: &PortId, policy: &Policy) -> BTreeMap<String, Any> {
     let cors = policy.cors.as_ref().map(|cors| (CORS, any(&cors_policy(cors))));
     let limit = policy.local_rate_limit.as_ref().map(|limit| (LOCAL_LIMIT, any(&local_limit(limit))));
-    let clients = clients(policy).map(|rbac| (CLIENTS, any(&RbacPerRoute { rbac: Some(rbac) })));
-    let told = [cors, limit, clients].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
+    let rbac = rbac(policy).map(|rbac| (RBAC, any(&RbacPerRoute { rbac: Some(rbac) })));
+    let own = [cors, limit, rbac].into_iter().flatten().map(|(name, config)| (name.to_owned(), config));
     let protecting = jwt::of(policy).into_iter().chain(ext_authz::of(policy)).chain(framing::of(policy));
     let scripts = response_script::of_route(policy).into_iter().chain(script::of_route(port, policy));
-    told.chain(scripts).chain(protecting).collect()
+    own.chain(scripts).chain(protecting).collect()
 }
 
 /// What a virtual host tells them: requests of all its routes are counted together.
@@ -75,14 +75,14 @@ fn uncounted() -> Any {
 }
 
 /// Who may, and the [mark](mark) of requests that others look at.
-fn clients(policy: &Policy) -> Option<Rbac> {
+fn rbac(policy: &Policy) -> Option<Rbac> {
     let shadow_rules = mark::of(policy);
     let rules = rules(policy.ip_filter.as_ref(), policy.rejects_escaped_slashes);
     (rules.is_some() || shadow_rules.is_some()).then(|| Rbac { rules, shadow_rules, ..Default::default() })
 }
 
 /// Who may, and for which paths, as rules for requests.
-fn rules(clients: Option<&IpFilter>, rejects_escaped_slashes: bool) -> Option<Rules> {
+fn rules(ip_filter: Option<&IpFilter>, rejects_escaped_slashes: bool) -> Option<Rules> {
     let everything = || Permission { rule: Some(permission::Rule::Any(true)) };
     let everybody = || Principal { identifier: Some(principal::Identifier::Any(true)) };
     let rule = |permission: Permission, principals: Vec<Principal>| Rule {
@@ -91,13 +91,13 @@ fn rules(clients: Option<&IpFilter>, rejects_escaped_slashes: bool) -> Option<Ru
         ..Default::default()
     };
     let mut policies = BTreeMap::new();
-    let allow = clients.is_some_and(|clients| clients.allow);
-    if let Some(clients) = clients {
+    let allow = ip_filter.is_some_and(|ip_filter| ip_filter.allow);
+    if let Some(ip_filter) = ip_filter {
         let paths = match allow && rejects_escaped_slashes {
             true => Permission { rule: Some(permission::Rule::NotRule(Box::new(escaped_slashes()))) },
             false => everything(),
         };
-        policies.insert("ip-rules".to_owned(), rule(paths, addresses(clients)));
+        policies.insert("ip-rules".to_owned(), rule(paths, addresses(ip_filter)));
     }
     if rejects_escaped_slashes && !allow {
         policies.insert("escaped-slashes".to_owned(), rule(escaped_slashes(), vec![everybody()]));
@@ -114,8 +114,8 @@ fn escaped_slashes() -> Permission {
     Permission { rule: Some(permission::Rule::UrlPath(path)) }
 }
 
-fn addresses(clients: &IpFilter) -> Vec<Principal> {
-    let principals = clients.forms().map(|(of, cidr)| {
+fn addresses(ip_filter: &IpFilter) -> Vec<Principal> {
+    let principals = ip_filter.forms().map(|(of, cidr)| {
         let range =
             CidrRange { address_prefix: cidr.address.to_string(), prefix_len: Some(u32::from(cidr.bits).into()) };
         let identifier = match of {

@@ -51,12 +51,12 @@ pub fn filter() -> Lua {
 pub fn of(policy: &Policy) -> Option<(String, Any)> {
     let limited = ("limited".to_owned(), Value { kind: Some(value::Kind::BoolValue(true)) });
     let fields = if policy.descriptors().is_empty() { None } else { Some(limited) };
-    let told = LuaPerRoute {
+    let per_route = LuaPerRoute {
         r#override: Some(Override::Name(SCRIPT.0.to_owned())),
         filter_context: Some(Struct { fields: fields.into_iter().collect() }),
         ..Default::default()
     };
-    restores_responses(policy).then(|| (FILTER.to_owned(), any(&told)))
+    restores_responses(policy).then(|| (FILTER.to_owned(), any(&per_route)))
 }
 
 /// Whether a server that is asked about requests of this route may add headers to responses.

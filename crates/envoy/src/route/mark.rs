@@ -4,7 +4,7 @@
 //! request. It reads the route when it runs, so the mark is there however the route was found. A request has one mark, for the slot of
 //! JWT verification and then for the filter of external authorization: `jwt_authn-3-1/`, `ext_authz`, `jwt_authn-3-1/ext_authz`.
 
-use super::{filters::CLIENTS, jwt};
+use super::{filters::RBAC, jwt};
 use crate::listener::{
     ext_authz::AuthorizationFilter,
     jwt::{MARKS, SLOTS_OF_CERTIFICATE},
@@ -17,7 +17,7 @@ use model::route::Policy;
 use std::collections::BTreeMap;
 
 /// The metadata that has the mark.
-pub(crate) const METADATA: &str = CLIENTS;
+pub(crate) const METADATA: &str = RBAC;
 /// Where it stands there.
 pub(crate) const PATH: [&str; 1] = ["shadow_effective_policy_id"];
 

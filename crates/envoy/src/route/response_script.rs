@@ -55,12 +55,12 @@ fn per_route(cookies: &[CookieRewrite], policy: &Policy) -> (String, Any) {
     if framing::notes_requests(policy) {
         context.fields.insert("notes".to_owned(), Value { kind: Some(value::Kind::BoolValue(true)) });
     }
-    let told = LuaPerRoute {
+    let per_route = LuaPerRoute {
         r#override: Some(Override::Name(SCRIPT.0.to_owned())),
         filter_context: Some(context),
         ..Default::default()
     };
-    (FILTER.to_owned(), any(&told))
+    (FILTER.to_owned(), any(&per_route))
 }
 
 #[cfg(test)]
@@ -84,11 +84,11 @@ mod tests {
     }
 
     /// What the script finds in its context.
-    fn context((filter, told): (String, Any)) -> Vec<String> {
+    fn context((filter, per_route): (String, Any)) -> Vec<String> {
         assert_eq!(filter, FILTER);
-        let told = LuaPerRoute::decode(told.value).unwrap();
-        assert_eq!(told.r#override, Some(Override::Name(SCRIPT.0.to_owned())));
-        told.filter_context.unwrap().fields.into_keys().collect()
+        let per_route = LuaPerRoute::decode(per_route.value).unwrap();
+        assert_eq!(per_route.r#override, Some(Override::Name(SCRIPT.0.to_owned())));
+        per_route.filter_context.unwrap().fields.into_keys().collect()
     }
 
     /// Routes whose requests an authorization server of their own, that of the fleet, and a rate limit service is asked about.

@@ -94,7 +94,7 @@ pub struct StreamPiece {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StreamTarget {
     /// Which clients may connect; all where nothing is said. A UDP listener cannot tell, and leads nowhere.
-    pub clients: Option<IpFilter>,
+    pub ip_filter: Option<IpFilter>,
     /// The backends and their shares, none of them zero; connections are closed where there is none.
     pub clusters: Vec<(ClusterId, u32)>,
     /// The share of connections or datagrams whose backends cannot be used: they are closed or dropped.

@@ -34,7 +34,7 @@ impl Policy {
         let Self {
             request_headers,
             response_headers,
-            ip_filter: clients,
+            ip_filter,
             rejects_escaped_slashes: _,
             runs_script: _,
             local_rate_limit: limit,
@@ -47,7 +47,7 @@ impl Policy {
         } = self;
         changes(request_headers)
             + changes(response_headers)
-            + clients.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
+            + ip_filter.as_ref().map_or(0, |IpFilter { ranges, .. }| ranges.len() * ENTRY)
             + limit.as_ref().map_or(0, |LocalRateLimitPolicy { headers, .. }| set(headers))
             + global_limit.as_ref().map_or(0, |limit| limit.bytes())
             + cors.as_deref().map_or(0, cross_origin)

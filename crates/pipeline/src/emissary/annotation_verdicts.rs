@@ -29,8 +29,8 @@ impl Derived for AnnotationVerdicts {
         for (key, object) in content.iter() {
             match reads.get::<Owners>(key).map(|owner| &**owner) {
                 Some(Owner::Annotation(owner)) if owner == annotated => {
-                    let told = reads.get::<Verdicts>(key).into_iter().flat_map(|told| told.iter());
-                    all.extend(told.map(|verdict| relocated(verdict, annotated, meta, key, object)));
+                    let own = reads.get::<Verdicts>(key).into_iter().flat_map(|own| own.iter());
+                    all.extend(own.map(|verdict| relocated(verdict, annotated, meta, key, object)));
                 }
                 Some(Owner::Annotation(owner)) => all.push(duplicate(annotated, meta, key, object, owner)),
                 Some(Owner::ApiServer) => all.push(duplicate(annotated, meta, key, object, key)),
@@ -77,22 +77,23 @@ pub fn changes(engine: &mut Engine) -> Vec<(ObjectRef, Option<Arc<Vec<Verdict>>>
     let verdicts = engine.changes::<Verdicts>();
     let annotated = engine.changes::<AnnotationVerdicts>();
     let owners = engine.changes::<Owners>();
-    let mut told: Vec<ObjectRef> = verdicts.set.into_iter().map(|(object, _)| object).collect();
+    let mut objects: Vec<ObjectRef> = verdicts.set.into_iter().map(|(object, _)| object).collect();
     let gone = verdicts.gone;
     if annotated.set.is_empty() && annotated.gone.is_empty() && owners.set.is_empty() && owners.gone.is_empty() {
-        told.extend(gone);
+        objects.extend(gone);
     } else {
-        let mut known: BTreeSet<ObjectRef> = told.iter().cloned().collect();
+        let mut known: BTreeSet<ObjectRef> = objects.iter().cloned().collect();
         let set = annotated.set.into_iter().map(|(object, _)| object);
         let owned = owners.set.into_iter().map(|(object, _)| object).chain(owners.gone);
-        told.extend(
+        objects.extend(
             gone.into_iter().chain(set).chain(annotated.gone).chain(owned).filter(|one| known.insert(one.clone())),
         );
     }
-    told.into_iter()
+    objects
+        .into_iter()
         .map(|object| {
-            let told = verdicts_on(engine, &object);
-            (object, told)
+            let verdicts = verdicts_on(engine, &object);
+            (object, verdicts)
         })
         .collect()
 }

@@ -4,7 +4,7 @@
 //! each listener that may not be there. Whether two listeners exclude each other depends on their addresses, so one row decides about
 //! all of a number.
 
-use super::{ListenerRow, Listeners, PortRow, plaintext_port, who};
+use super::{ListenerRow, Listeners, PortRow, claimant, plaintext_port};
 use crate::settings::{Bind, Fleets};
 use engine::{Derived, Index, Reads, Table};
 use model::{Code, FleetId, Host, ListenerId, PortId, Verdict};
@@ -155,7 +155,7 @@ impl<'r> Taken<'r> {
             return Some(format!("port {port} is used for {} by listener {first}", winner.protocol));
         }
         if asked.owner != winner.owner {
-            let whose = who(&winner.claim);
+            let whose = claimant(&winner.claim);
             return Some(format!("port {port} belongs to listener {first} of {whose}, which does not share it"));
         }
         if asked.overrides != winner.overrides {

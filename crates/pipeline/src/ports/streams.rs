@@ -66,7 +66,7 @@ impl Derived for Streams {
         let (target, mut lost) = match pieces.split_first() {
             None => (Arc::default(), Vec::new()),
             // What protects fails closed.
-            Some((winner, _)) if active.protocol == PortProtocol::Udp && winner.target.clients.is_some() => {
+            Some((winner, _)) if active.protocol == PortProtocol::Udp && winner.target.ip_filter.is_some() => {
                 let why =
                     format!("listener {id}: UDP clients cannot be filtered by address, so all datagrams are dropped");
                 (Arc::default(), vec![Verdict::new(Code::UdpIpFilter, winner.origin.clone(), why)])

@@ -32,13 +32,13 @@ pub type FleetChanges = BTreeMap<FleetId, xds::Changes>;
 /// where the resource itself does not: at the end it is decided again.
 #[derive(Default)]
 pub struct LaneChanges {
-    clusters: Given<ClusterResources>,
-    endpoints: Given<EndpointResources>,
-    cas: Given<CaResources>,
-    udp_endpoints: Given<UdpEndpointResources>,
+    clusters: SentToFleets<ClusterResources>,
+    endpoints: SentToFleets<EndpointResources>,
+    cas: SentToFleets<CaResources>,
+    udp_endpoints: SentToFleets<UdpEndpointResources>,
 }
 
-type Given<T> = BTreeMap<<T as Table>::Key, BTreeSet<FleetId>>;
+type SentToFleets<T> = BTreeMap<<T as Table>::Key, BTreeSet<FleetId>>;
 
 /// What changed in the tables of the lane, in the middle of a batch.
 pub fn lane_changes(engine: &mut Engine, early: &mut LaneChanges, into: &mut FleetChanges) {
@@ -114,39 +114,39 @@ fn remove<T: Resources>(
     let successor = T::successor(key, engine);
     for fleet in fleets {
         match successor {
-            // Both were there for a while, and either may have been told last.
+            // Both were there for a while, and either may have been sent last.
             Some(resource) => upsert::<T>(resource, fleet, into),
             None => into.entry(fleet).or_default().removes.push((T::KIND, name.clone())),
         }
     }
 }
 
-/// What changed in a table of the lane, with a note of who was told.
-fn take_early<T: Resources>(engine: &mut Engine, given: &mut Given<T>, into: &mut FleetChanges) {
+/// What changed in a table of the lane, with a note of the fleets that it was sent to.
+fn take_early<T: Resources>(engine: &mut Engine, sent: &mut SentToFleets<T>, into: &mut FleetChanges) {
     let changes = engine.changes::<T>();
     for (key, resource) in changes.set {
         let fleets = T::fleets(&key, engine);
         for fleet in &fleets {
             upsert::<T>(&resource, fleet.clone(), into);
         }
-        given.entry(key).or_default().extend(fleets);
+        sent.entry(key).or_default().extend(fleets);
     }
     for key in changes.gone {
         let fleets = T::fleets_of_gone(&key, engine);
-        given.entry(key).or_default().extend(fleets);
+        sent.entry(key).or_default().extend(fleets);
     }
 }
 
 /// The same at the end of the batch, for whoever uses it now.
-fn settle_early<T: Resources>(given: Given<T>, engine: &Engine, into: &mut FleetChanges) {
-    for (key, mut given) in given {
+fn settle_early<T: Resources>(sent: SentToFleets<T>, engine: &Engine, into: &mut FleetChanges) {
+    for (key, mut sent) in sent {
         if let Some(resource) = engine.get::<T>(&key) {
             for fleet in T::fleets(&key, engine) {
-                given.remove(&fleet);
+                sent.remove(&fleet);
                 upsert::<T>(resource, fleet, into);
             }
         }
-        remove::<T>(&key, given, engine, into);
+        remove::<T>(&key, sent, engine, into);
     }
 }
 

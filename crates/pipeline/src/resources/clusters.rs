@@ -42,7 +42,7 @@ impl Derived for ClusterResources {
         resource.ca =
             cluster.overrides.validation.as_ref().and_then(|validation| validation.ca.bundle()).cloned().map(Arc::new);
         resource.origin = services::origin(id).map(Arc::new);
-        Some(resource.unless_held(Kind::Cluster, reads))
+        Some(resource.unless_withheld(Kind::Cluster, reads))
     }
 }
 
@@ -91,7 +91,7 @@ impl Derived for CaResources {
         };
         let mut resource = Resource::new(name::ca(bundle), &envoy::secret::authority(bundle, &pem, crls.as_deref()));
         resource.origin = Some(Arc::new(bundle.first().clone()));
-        Some(resource.unless_held(Kind::Secret, reads))
+        Some(resource.unless_withheld(Kind::Secret, reads))
     }
 }
 
@@ -119,7 +119,7 @@ impl Derived for EndpointResources {
         let mut resource = Resource::new(name::cluster(id), &assignment);
         resource.origin = services::origin(id).map(Arc::new);
         resource.lacks_endpoints = endpoints.iter().all(|(_, endpoints, _)| endpoints.list.is_empty());
-        Some(resource.unless_held(Kind::Endpoints, reads))
+        Some(resource.unless_withheld(Kind::Endpoints, reads))
     }
 
     fn is_large(&self, id: &ClusterId, reads: &mut Reads<'_>) -> bool {

@@ -27,7 +27,7 @@ impl Table for SecretResources {
 
 impl Derived for SecretResources {
     fn compute(&self, certificate: &CertificateRef, reads: &mut Reads<'_>) -> Option<Resource> {
-        Some(shown(name::secret(certificate), certificate, reads)?.unless_held(Kind::Secret, reads))
+        Some(shown(name::secret(certificate), certificate, reads)?.unless_withheld(Kind::Secret, reads))
     }
 }
 

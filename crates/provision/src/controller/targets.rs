@@ -198,7 +198,7 @@ impl Targets {
 
     /// The next fleet to work on, and what there is to do.
     pub fn next(&mut self, now: Instant) -> Option<(Key, Work)> {
-        if !self.knows_what_exists() {
+        if !self.has_listed_all() {
             return None;
         }
         while let Some((at, key)) = self.waiting.first().cloned().filter(|(at, _)| *at <= now) {
@@ -256,15 +256,15 @@ impl Targets {
 
     /// When there is work although nothing changes.
     pub fn wake(&self) -> Option<Instant> {
-        self.waiting.first().map(|(at, _)| *at).filter(|_| self.knows_what_exists())
+        self.waiting.first().map(|(at, _)| *at).filter(|_| self.has_listed_all())
     }
 
     /// What has changed about fleets since the last time.
     pub fn statuses(&mut self) -> Vec<(FleetName, Option<FleetStatus>)> {
-        let mut news = Vec::new();
+        let mut changed = Vec::new();
         // Until it is known what exists, the status that was reported before stays, whoever reported it.
-        if !self.knows_what_exists() && self.broken.is_empty() {
-            return news;
+        if !self.has_listed_all() && self.broken.is_empty() {
+            return changed;
         }
         for name in std::mem::take(&mut self.unreported) {
             let status = self.status(&name);
@@ -275,9 +275,9 @@ impl Targets {
                 Some(status) => _ = self.last_reported.insert(name.clone(), status.clone()),
                 None => _ = self.last_reported.remove(&name),
             }
-            news.push((name, status));
+            changed.push((name, status));
         }
-        news
+        changed
     }
 
     fn status(&self, name: &FleetName) -> Option<FleetStatus> {
@@ -295,7 +295,8 @@ impl Targets {
         })
     }
 
-    fn knows_what_exists(&self) -> bool {
+    /// Whether every watch has listed its objects.
+    fn has_listed_all(&self) -> bool {
         let watches = ObjectKind::ALL.len() * self.settings.namespaces.len().max(1);
         self.listed.len() == watches
     }

@@ -41,7 +41,7 @@ pub(super) enum Input {
 }
 
 /// The longest that the time is not looked at while a certificate has one: clocks are set.
-const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
 /// What sources have said in the middle of a batch: everything, or endpoints only. Those make little work, and none in translations.
 pub(super) fn arrived(feed: &mut Feed, all: bool) -> Option<Batch> {
@@ -61,9 +61,9 @@ impl Control {
         if !self.background.is_busy() {
             return self.wait(feed).await;
         }
-        self.pipeline.lend();
+        self.pipeline.share_tables();
         let input = self.wait(feed).await;
-        self.pipeline.take_back();
+        self.pipeline.reclaim_tables();
         input
     }
 
@@ -75,9 +75,9 @@ impl Control {
         }
         let input = if self.background.is_busy() {
             // Large rows of others have their share, too.
-            self.pipeline.lend();
-            let input = tokio::time::timeout(parts::LENT, self.wait(feed)).await.ok();
-            self.pipeline.take_back();
+            self.pipeline.share_tables();
+            let input = tokio::time::timeout(parts::READ_TIME, self.wait(feed)).await.ok();
+            self.pipeline.reclaim_tables();
             input
         } else {
             tokio::task::yield_now().await;
@@ -111,7 +111,7 @@ impl Control {
             match due {
                 Some(at) => {
                     let left = Duration::from_secs(u64::try_from(at.saturating_sub(now())).unwrap_or_default());
-                    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+                    tokio::time::sleep(left.min(MAX_SLEEP)).await;
                 }
                 None => std::future::pending().await,
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How long everybody else may wait for a part: about as long as an ordinary edit takes.
 const LONGEST: Duration = Duration::from_millis(1);
 /// For how long a large row that is being computed may read the tables between two parts.
-pub(super) const LENT: Duration = Duration::from_millis(1);
+pub(super) const READ_TIME: Duration = Duration::from_millis(1);
 /// The most partitions of a part.
 const MOST: usize = 256;
 

@@ -66,7 +66,7 @@ impl Finding {
 
 /// All verdicts of a list by object.
 pub fn verdicts(verdicts: &[(ObjectRef, Option<Arc<Vec<Verdict>>>)]) -> impl Iterator<Item = &Verdict> {
-    verdicts.iter().filter_map(|(_, told)| told.as_deref()).flatten()
+    verdicts.iter().filter_map(|(_, verdicts)| verdicts.as_deref()).flatten()
 }
 
 /// The findings of what was read and what was said about it.

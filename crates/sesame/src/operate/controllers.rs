@@ -109,8 +109,8 @@ impl Controller {
                 let problem = forwarded.problem;
                 let answer = page::ask(forwarded.stream, "localhost", method, path, body).await;
                 answer.map_err(|error| match problem.lock().take() {
-                    Some(said) => {
-                        let what = format!("port {port} of pod {namespace}/{} does not answer: {said}", self.name);
+                    Some(problem) => {
+                        let what = format!("port {port} of pod {namespace}/{} does not answer: {problem}", self.name);
                         Problem::of(Code::ConnectionFailed, what)
                     }
                     None => error,

@@ -19,7 +19,7 @@ use crate::problem::{Coded, Problem};
 /// How long a connection, and the head of an answer, may take.
 const LIMIT: Duration = Duration::from_secs(20);
 /// How long a whole page may take.
-const WHOLE: Duration = Duration::from_secs(120);
+const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 /// A page that is read as a whole may have so many bytes; a dump is read in pieces.
 const MOST_BYTES: usize = 512 << 20;
 
@@ -46,7 +46,8 @@ impl Answer {
     pub async fn bytes(self) -> Result<Bytes> {
         let (path, status) = (self.path, self.status);
         let reading = Limited::new(self.body, MOST_BYTES).collect();
-        let read = timeout(WHOLE, reading).await.coded(Code::ConnectionFailed, || format!("{path} takes too long"))?;
+        let read =
+            timeout(PAGE_TIMEOUT, reading).await.coded(Code::ConnectionFailed, || format!("{path} takes too long"))?;
         let body = match read {
             Ok(body) => body.to_bytes(),
             Err(error) => {
@@ -56,10 +57,10 @@ impl Answer {
         if status.is_success() {
             return Ok(body);
         }
-        let said = String::from_utf8_lossy(&body);
-        let said = said.lines().next().unwrap_or_default().trim();
+        let written = String::from_utf8_lossy(&body);
+        let written = written.lines().next().unwrap_or_default().trim();
         let code = if status == StatusCode::NOT_FOUND { Code::NotAController } else { Code::ConnectionFailed };
-        Err(Problem::of(code, format!("{path} answers {status}: {said}").trim_end_matches(": ").to_owned()))
+        Err(Problem::of(code, format!("{path} answers {status}: {written}").trim_end_matches(": ").to_owned()))
     }
 
     /// The page in pieces, as they come.
@@ -68,7 +69,7 @@ impl Answer {
             return self.bytes().await.map(drop);
         }
         loop {
-            let frame = timeout(WHOLE, self.body.frame()).await;
+            let frame = timeout(PAGE_TIMEOUT, self.body.frame()).await;
             let frame = frame.coded(Code::ConnectionFailed, || format!("{} takes too long", self.path))?;
             let Some(frame) = frame else { return Ok(()) };
             let frame = frame.coded(Code::ConnectionFailed, || format!("{} was cut off", self.path))?;

@@ -58,8 +58,8 @@ pub async fn connect(client: &Client, namespace: &str, pod: &str, port: u16) -> 
 }
 
 fn not_forwarded(status: StatusCode, body: &[u8], namespace: &str, pod: &str) -> anyhow::Error {
-    let said: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    let message = said["message"].as_str().map_or_else(|| status.to_string(), str::to_owned);
+    let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let message = answer["message"].as_str().map_or_else(|| status.to_string(), str::to_owned);
     let what = format!("no port-forward to pod {namespace}/{pod}: {message}");
     let rule = "the user needs `get` and `create` on pods/portforward in this namespace";
     let hint = if status == StatusCode::FORBIDDEN { format!("{what} ({rule})") } else { what };

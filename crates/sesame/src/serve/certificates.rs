@@ -121,11 +121,11 @@ impl Issuer {
                     "the holder of the lease, which is another replica, writes them to the Secrets".to_owned()
                 }
             }));
-            let told = match &worked {
+            let event = match &worked {
                 Ok(()) => outage.worked(Instant::now()),
                 Err(_) => outage.failed(Instant::now()),
             };
-            match (&worked, told) {
+            match (&worked, event) {
                 (Err(why), Some(OutageEvent::Started | OutageEvent::Ongoing(_))) => {
                     warn!("failed to renew the certificates of xDS connections, retrying: {why}");
                 }

@@ -2,7 +2,7 @@
 //!
 //! In: the snapshots of the xDS server. Out: one sealed file, and from it, at the start, what proxies that have nothing are served
 //! until the first build. It is written beside the control loop, which never waits for it: snapshots are immutable. A write is followed
-//! by a rest of fifty times as long, so that it takes two percent of a core however large the state and however often it changes.
+//! by a pause of fifty times as long, so that it takes two percent of a core however large the state and however often it changes.
 //! See [ADR 16](../../../../docs/adr/0016-disk-cache.md).
 
 mod file;
@@ -32,8 +32,8 @@ pub const KEY_FILE: &str = "/cache-key/cache.key";
 
 /// How often it is looked whether something else is published.
 const LOOK: Duration = Duration::from_secs(1);
-/// How many times as long as a write the rest after it is.
-const REST: u32 = 50;
+/// How many times as long as a write the pause after it is.
+const PAUSE_FACTOR: u32 = 50;
 /// How long the cache is off after it could not be written.
 const OFF: Duration = Duration::from_secs(300);
 
@@ -68,10 +68,10 @@ impl DiskCache {
             let code = Code::DiskCacheIgnored;
             warn!(%code, "{code}: {}: {error:#} ({})", code.title(), code.help());
         }
-        let (mut written, mut rest) = (Vec::new(), LOOK);
+        let (mut written, mut pause) = (Vec::new(), LOOK);
         loop {
-            sleep(rest).await;
-            rest = LOOK;
+            sleep(pause).await;
+            pause = LOOK;
             let Some(published) = published(&server) else { continue };
             let stamp: Vec<_> = published.iter().map(|(fleet, it)| (fleet.clone(), it.generation)).collect();
             if written.is_empty() {
@@ -83,12 +83,12 @@ impl DiskCache {
             let (files, begun) = (self.files.clone(), Instant::now());
             let stored = blocking(move || store(&files, &published)).await;
             let is_stored = stored.is_ok();
-            rest = self.after(stored, begun.elapsed());
+            pause = self.after(stored, begun.elapsed());
             written = if is_stored { stamp } else { Vec::new() };
         }
     }
 
-    /// Tells how a write went; gives how long to rest.
+    /// Tells how a write went; gives how long to pause.
     fn after(&mut self, stored: Result<usize>, took: Duration) -> Duration {
         match stored {
             Ok(bytes) => {
@@ -97,7 +97,7 @@ impl DiskCache {
                 if let Some(OutageEvent::Ended(_)) = self.outage.worked(Instant::now()) {
                     info!("the disk cache is on again");
                 }
-                rest_after(took)
+                pause_after(took)
             }
             Err(error) => {
                 // What is there is out of date from now on, and takes the place that is missing.
@@ -113,9 +113,9 @@ impl DiskCache {
     }
 }
 
-/// How long to rest after a write.
-fn rest_after(took: Duration) -> Duration {
-    (took * REST).max(LOOK)
+/// How long to pause after a write.
+fn pause_after(took: Duration) -> Duration {
+    (took * PAUSE_FACTOR).max(LOOK)
 }
 
 /// What is published, once something is to the shared fleet: that comes with the first build.
@@ -207,9 +207,9 @@ mod tests {
     fn writes_take_two_percent_of_the_time() {
         for millis in [1, 20, 100, 3000] {
             let took = Duration::from_millis(millis);
-            let share = took.as_secs_f64() / (took + rest_after(took)).as_secs_f64();
+            let share = took.as_secs_f64() / (took + pause_after(took)).as_secs_f64();
             assert!(share <= 0.02, "{share} of a core at {took:?} a write");
         }
-        assert_eq!(rest_after(Duration::ZERO), LOOK);
+        assert_eq!(pause_after(Duration::ZERO), LOOK);
     }
 }

@@ -112,14 +112,14 @@ impl Live {
         // Whose settings were taken or refused last: our own writes to its status are no change of them.
         let mut seen: Option<(ObjectRef, serde_json::Value)> = None;
         // What is said about the settings themselves.
-        let mut said = Vec::new();
+        let mut reported = Vec::new();
         let mut retry = Retry::default();
         loop {
             let (key, current) = tokio::select! {
                 next = object.next() => next,
                 Ok(()) = self.tracing_problem.changed() => {
                     if let Some((key, _)) = &seen {
-                        let verdicts = vec![(key.clone(), Some(self.with_tracing(key, &said)))];
+                        let verdicts = vec![(key.clone(), Some(self.with_tracing(key, &reported)))];
                         self.reporter.report(Report { verdicts, ..Report::default() });
                     }
                     continue;
@@ -127,8 +127,8 @@ impl Live {
                 config = retry.due() => {
                     let taken = self.take_or_retry(Ok(config), &mut retry).await;
                     if let (Ok(late), Some((key, _))) = (taken, &seen) {
-                        said = report_late_of(key, &late);
-                        let verdicts = vec![(key.clone(), Some(self.with_tracing(key, &said)))];
+                        reported = report_late_of(key, &late);
+                        let verdicts = vec![(key.clone(), Some(self.with_tracing(key, &reported)))];
                         self.reporter.report(Report { verdicts, ..Report::default() });
                     }
                     continue;
@@ -145,28 +145,28 @@ impl Live {
                 self.report(key, Some(current), None);
                 continue;
             }
-            said = match self.take_or_retry(Config::of_object(&spec), &mut retry).await {
+            reported = match self.take_or_retry(Config::of_object(&spec), &mut retry).await {
                 Ok(late) => report_late_of(&key, &late),
                 Err(problems) => {
                     self.refuse(&key.to_string(), &problems);
                     problems.iter().map(|problem| verdict(&key, problem)).collect()
                 }
             };
-            let verdicts = self.with_tracing(&key, &said);
+            let verdicts = self.with_tracing(&key, &reported);
             seen = Some((key.clone(), spec));
             self.report(key, Some(current), Some(Some(verdicts)));
         }
     }
 
     /// What is said about the object: about its settings, and that no spans are sent.
-    fn with_tracing(&mut self, key: &ObjectRef, said: &[Verdict]) -> Arc<Vec<Verdict>> {
+    fn with_tracing(&mut self, key: &ObjectRef, reported: &[Verdict]) -> Arc<Vec<Verdict>> {
         let problem = self.tracing_problem.borrow_and_update();
         let code = Code::TracingUnusable;
         let tracing = problem.iter().map(|problem| {
             let field = key.at("spec.tracing.extensionService");
             Verdict::new(code, field, format!("{}: {}", code.title(), problem.why))
         });
-        Arc::new(said.iter().cloned().chain(tracing).collect())
+        Arc::new(reported.iter().cloned().chain(tracing).collect())
     }
 
     /// Tells the status writer of the object, and of what is said about it where that may be new.

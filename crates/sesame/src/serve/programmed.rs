@@ -7,13 +7,13 @@
 //! earlier version of an object never replaces one about a later version.
 //!
 //! An object is programmed when the proxies of every fleet that serves it have acknowledged it; it is not while a fleet has none.
-//! Each fleet is asked by a task of its own ([`asking`]), so that one without news costs nothing.
+//! Each fleet is asked by a task of its own ([`questions`]), so that one without changes costs nothing.
 //!
 //! Only the replica that writes status asks. A resource that objects share is asked about in the version that is published
 //! now, not in the one of the object's batch: another object may have changed it before any proxy answered.
 
-mod asking;
 mod awaited;
+mod questions;
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use status::{Leadership, Report, Reporter};
 use tokio::sync::mpsc;
 use xds::Server;
 
-use asking::{Asking, FleetUpdate};
 use awaited::Awaited;
+use questions::{FleetUpdate, Questions};
 
 /// The resources of objects as of a batch; none for those that are no longer ours.
 type ObjectResources = Vec<(ObjectRef, Option<Arc<ServedObject>>)>;
@@ -66,7 +66,7 @@ impl Programmed {
     ) -> Vec<(ObjectRef, status::Programmed)> {
         self.batch += 1;
         let mut ours = ObjectResources::new();
-        let mut told = Vec::new();
+        let mut statuses = Vec::new();
         for (object, resources) in object_resources {
             let acknowledgement = pipeline::status_of(object.kind).map(|kind| kind.acknowledgement);
             let is_served = resources.as_ref().is_some_and(|resources| !resources.is_empty());
@@ -77,14 +77,14 @@ impl Programmed {
                 Some(Acknowledgement::Awaited) => Some(ProxyState::acknowledged(ProxyCounts::default())),
                 Some(Acknowledgement::Reported) => None,
             };
-            told.push((object.clone(), status::Programmed { batch: self.batch, proxies }));
+            statuses.push((object.clone(), status::Programmed { batch: self.batch, proxies }));
             ours.push((object.clone(), resources.clone()));
         }
         if !ours.is_empty() || !gone.is_empty() {
             // The task ends with the server.
             let _ = self.batches.send(Batch { number: self.batch, object_resources: ours, gone: gone.to_vec() });
         }
-        told
+        statuses
     }
 }
 
@@ -93,23 +93,23 @@ impl Task {
     pub async fn run(mut self, replicas: Replicas, leadership: Leadership, reporter: Reporter) {
         let mut leader = leadership.watch();
         let mut awaited = Awaited::default();
-        let mut asking: Option<Asking> = None;
+        let mut questions: Option<Questions> = None;
         loop {
-            match (leadership.is_leader(), &asking) {
+            match (leadership.is_leader(), &questions) {
                 (true, None) => {
-                    let mut new = Asking::new(self.server.clone(), replicas.clone());
+                    let mut new = Questions::new(self.server.clone(), replicas.clone());
                     new.follow(awaited.fleets());
                     awaited.begin(|fleet, kind, name| new.version(fleet, kind, name));
-                    asking = Some(new);
+                    questions = Some(new);
                 }
                 (false, Some(_)) => {
                     awaited.end();
-                    asking = None;
+                    questions = None;
                 }
                 _ => {}
             }
-            if let Some(asking) = &mut asking {
-                asking.ask(awaited.questions());
+            if let Some(questions) = &mut questions {
+                questions.ask(awaited.questions());
             }
             let programmed: Vec<_> = awaited.programmed();
             if !programmed.is_empty() {
@@ -118,18 +118,18 @@ impl Task {
             tokio::select! {
                 batch = self.batches.recv() => {
                     let Some(batch) = batch else { return };
-                    take(batch, &mut asking, &mut awaited);
+                    take(batch, &mut questions, &mut awaited);
                 }
                 changed = leader.changed() => if changed.is_err() { return },
-                (fleet, news) = next(&mut asking) => match (news, &mut asking) {
+                (fleet, update) = next(&mut questions) => match (update, &mut questions) {
                     (FleetUpdate::Answers(answers), _) => {
                         for (version, state) in answers {
                             awaited.answer(&fleet, &version, state);
                         }
                     }
-                    (FleetUpdate::Published, Some(asking)) => asking.publish(&fleet, &mut awaited),
-                    (FleetUpdate::Proxies(proxies), Some(asking)) => {
-                        awaited.set_proxies(&fleet, proxies, |fleet, kind, name| asking.version(fleet, kind, name));
+                    (FleetUpdate::Published, Some(questions)) => questions.publish(&fleet, &mut awaited),
+                    (FleetUpdate::Proxies(proxies), Some(questions)) => {
+                        awaited.set_proxies(&fleet, proxies, |fleet, kind, name| questions.version(fleet, kind, name));
                     }
                     (FleetUpdate::Published | FleetUpdate::Proxies(_), None) => {}
                 },
@@ -138,27 +138,27 @@ impl Task {
     }
 }
 
-fn take(batch: Batch, asking: &mut Option<Asking>, awaited: &mut Awaited) {
-    if let Some(asking) = asking {
+fn take(batch: Batch, questions: &mut Option<Questions>, awaited: &mut Awaited) {
+    if let Some(questions) = questions {
         for fleet in &batch.gone {
-            asking.forget(fleet);
+            questions.forget(fleet);
             awaited.forget(fleet);
         }
         let resources =
             batch.object_resources.iter().flat_map(|(_, resources)| resources.iter().flat_map(|it| it.iter()));
         let fleets: std::collections::BTreeSet<FleetId> = resources.map(|resource| resource.fleet.clone()).collect();
-        fleets.iter().for_each(|fleet| asking.publish(fleet, awaited));
-        asking.follow(fleets);
+        fleets.iter().for_each(|fleet| questions.publish(fleet, awaited));
+        questions.follow(fleets);
     }
     for (object, object_resources) in batch.object_resources {
-        let version = |fleet: &FleetId, kind, name: &str| asking.as_ref()?.version(fleet, kind, name);
+        let version = |fleet: &FleetId, kind, name: &str| questions.as_ref()?.version(fleet, kind, name);
         awaited.put(object, batch.number, object_resources, version);
     }
 }
 
-async fn next(asking: &mut Option<Asking>) -> (FleetId, FleetUpdate) {
-    match asking {
-        Some(asking) => asking.next().await,
+async fn next(questions: &mut Option<Questions>) -> (FleetId, FleetUpdate) {
+    match questions {
+        Some(questions) => questions.next().await,
         None => std::future::pending().await,
     }
 }

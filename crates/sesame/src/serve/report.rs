@@ -42,8 +42,8 @@ impl BatchReporter {
     }
 
     /// Says why the replica is not ready: what does not fit, else what is wrong with sources.
-    fn wait(&mut self, news: &BatchReport<'_>) {
-        for (subject, problems) in news.problems {
+    fn wait(&mut self, batch: &BatchReport<'_>) {
+        for (subject, problems) in batch.problems {
             match (subject, problems.as_slice()) {
                 (Subject::Source(_), []) => self.sources.remove(subject),
                 (Subject::Source(name), [problem, ..]) => {
@@ -53,33 +53,33 @@ impl BatchReporter {
             };
         }
         let Some(task) = &self.first_build else { return };
-        if let Some(why) = &news.blocked {
+        if let Some(why) = &batch.blocked {
             if self.blocked.failed(Instant::now()).is_some() {
                 warn!("not ready: {why}");
             }
             task.waits(Some(why.clone()));
-        } else if news.is_complete {
-            info!(took = ?news.took, "first build complete");
+        } else if batch.is_complete {
+            info!(took = ?batch.took, "first build complete");
             self.sources.clear();
             if let Some(task) = self.first_build.take() {
                 task.done();
             }
         } else {
-            let all: Vec<&str> = self.sources.values().map(String::as_str).chain(news.awaited.as_deref()).collect();
+            let all: Vec<&str> = self.sources.values().map(String::as_str).chain(batch.awaited.as_deref()).collect();
             task.waits((!all.is_empty()).then(|| all.join("; ")));
         }
     }
 
     /// Reports the results of a batch.
-    pub fn report(&mut self, news: BatchReport<'_>) {
-        for (subject, problems) in news.problems {
+    pub fn report(&mut self, batch: BatchReport<'_>) {
+        for (subject, problems) in batch.problems {
             log(subject, problems);
         }
         if self.first_build.is_some() {
-            self.wait(&news);
+            self.wait(&batch);
         }
-        if news.is_complete {
-            let problem = news.pipeline.tracing_problem();
+        if batch.is_complete {
+            let problem = batch.pipeline.tracing_problem();
             self.tracing_problem.send_if_modified(|known| {
                 let is_other = known.as_ref() != problem;
                 if is_other {
@@ -88,8 +88,8 @@ impl BatchReporter {
                 is_other
             });
         }
-        self.recorder.note(note(&news));
-        let problems = news.problems.iter().filter_map(|(subject, problems)| match subject {
+        self.recorder.note(note(&batch));
+        let problems = batch.problems.iter().filter_map(|(subject, problems)| match subject {
             Subject::Object(key) => {
                 let verdict =
                     |problem: &Problem| Verdict::new(problem.code, key.at(&*problem.field), problem.message.clone());
@@ -99,26 +99,26 @@ impl BatchReporter {
         });
         self.reporter.report(Report {
             problems: problems.collect(),
-            objects: news.objects,
-            verdicts: news.verdicts.to_vec(),
-            facts: news.facts.to_vec(),
-            programmed: self.programmed.take(news.object_resources, news.gone),
-            synced: news.is_complete,
+            objects: batch.objects,
+            verdicts: batch.verdicts.to_vec(),
+            facts: batch.facts.to_vec(),
+            programmed: self.programmed.take(batch.object_resources, batch.gone),
+            synced: batch.is_complete,
         });
     }
 }
 
 /// What a batch did, for the debug pages.
-pub fn note<'a>(news: &BatchReport<'a>) -> Note<'a> {
-    let engine = news.pipeline.engine();
+pub fn note<'a>(batch: &BatchReport<'a>) -> Note<'a> {
+    let engine = batch.pipeline.engine();
     Note {
         tables: engine.counters(),
-        objects: news.pipeline.objects(),
+        objects: batch.pipeline.objects(),
         batch: engine.last_batch(),
-        verdicts: news.verdicts,
-        expiries: news.pipeline.soonest_expiries(admin::MOST_CERTIFICATES),
-        took: news.took,
-        published: news.published,
+        verdicts: batch.verdicts,
+        expiries: batch.pipeline.soonest_expiries(admin::MOST_CERTIFICATES),
+        took: batch.took,
+        published: batch.published,
     }
 }
 

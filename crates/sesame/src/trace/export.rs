@@ -19,7 +19,7 @@ use crate::serve::BUILD;
 
 /// How many batches go into one request, and how long the first of them waits for others.
 const MOST: usize = 256;
-const GATHERED: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 /// How long a connection and a request may take.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -69,7 +69,7 @@ impl Exporter {
             let mut batches = vec![first];
             let more = async { while batches.len() < MOST && self.batches.recv_many(&mut batches, MOST).await > 0 {} };
             // What has come until then is sent.
-            let _ = tokio::time::timeout(GATHERED, more).await;
+            let _ = tokio::time::timeout(BATCH_DELAY, more).await;
             let sent = self.send(&batches).await;
             self.report(sent);
         }

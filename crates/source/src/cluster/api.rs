@@ -103,8 +103,10 @@ impl Failure {
 /// What an API server's lists of kinds say about a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discovered {
-    /// It is listed, or a list cannot be read.
-    Possible,
+    /// It is listed.
+    Listed,
+    /// A list cannot be read.
+    Unknown,
     /// Its group is there, without it.
     NotInGroup,
     /// Its group is in no version there. An API server that has just started says this of all groups of CRDs.
@@ -156,10 +158,11 @@ impl Api {
                     Ok(Kinds { resources }) if resources.iter().all(|kind| kind.name != target.kind.plural()) => {
                         discovered = Discovered::NotInGroup;
                     }
-                    Ok(_) | Err(_) => return Discovered::Possible,
+                    Ok(_) => return Discovered::Listed,
+                    Err(_) => return Discovered::Unknown,
                 },
                 Err(Failure::Missing(_)) => {}
-                Err(_) => return Discovered::Possible,
+                Err(_) => return Discovered::Unknown,
             }
         }
         discovered

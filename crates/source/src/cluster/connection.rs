@@ -66,7 +66,7 @@ impl Failing {
     }
 
     /// Whether no request has failed for a while.
-    fn is_calm(&self, now: Instant) -> bool {
+    fn is_failure_free(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| now.saturating_duration_since(last) >= FAILURE_FREE)
     }
 }
@@ -77,10 +77,10 @@ fn joined(names: &BTreeSet<String>) -> Option<String> {
 
 /// For how long no request may have failed before an event of a watch ends an outage.
 const FAILURE_FREE: Duration = Duration::from_secs(30);
-/// How long a request may take before it is told: the API server answers, and everything is late.
+/// How long a request may take before it is logged as slow: the API server answers, and everything is late.
 const SLOW: Duration = Duration::from_secs(5);
-/// How long none may have taken that long before it is over.
-const CALM: Duration = Duration::from_secs(60);
+/// For how long no request may have been slow before it is over.
+const SLOW_FREE: Duration = Duration::from_secs(60);
 
 /// Whether requests take long. What is read comes late then, and nothing else does: whoever is not told looks for the fault in Sesame.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl Slowness {
             self.last = Some(now);
             return self.outage.failed(now);
         }
-        let is_over = self.last.is_none_or(|last| now.saturating_duration_since(last) >= CALM);
+        let is_over = self.last.is_none_or(|last| now.saturating_duration_since(last) >= SLOW_FREE);
         if is_over { self.outage.worked(now) } else { None }
     }
 }
@@ -155,9 +155,9 @@ impl Connection {
     /// A request got an answer, whatever it was.
     pub fn answered(&self) {
         let mut failing = self.shared.failing.lock();
-        let news = failing.answered(self.caller, Instant::now());
+        let event = failing.answered(self.caller, Instant::now());
         self.shared.connected.set(i64::from(failing.callers.is_empty()));
-        if let Some(OutageEvent::Ended(duration)) = news {
+        if let Some(OutageEvent::Ended(duration)) = event {
             info!(address = self.address(), ?duration, "API server reachable again");
         }
     }
@@ -191,7 +191,7 @@ impl Connection {
     /// A list, an event or a bookmark of a kind has arrived. While requests fail, that ends no outage: events arrive over connections that are
     /// open, and requests may need new ones.
     pub(super) fn saw_event(&self, kind: Kind) {
-        if self.shared.failing.lock().is_calm(Instant::now()) {
+        if self.shared.failing.lock().is_failure_free(Instant::now()) {
             self.answered();
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -73,7 +73,7 @@ pub struct Follower {
     backoff: Backoff,
     absent_backoff: Backoff,
     /// What was last said to be wrong with the target as a whole.
-    trouble: Option<Problem>,
+    problem: Option<Problem>,
     /// Since when the API server has been busy whenever it was asked.
     busy_since: Option<Instant>,
     /// Whether the next list is asked for in pages.
@@ -101,7 +101,7 @@ impl Follower {
             presence: Presence::Unknown,
             backoff,
             absent_backoff,
-            trouble: None,
+            problem: None,
             busy_since: None,
             is_paged: true,
             failed_watches: 0,
@@ -188,13 +188,17 @@ impl Follower {
                     matches!(self.presence, Presence::Doubtful(since) if since.elapsed() > self.api.timing.doubt);
                 if is_old || self.api.is_ready().await {
                     // Nobody has rights to what is not there. And "not found" may be the answer of another API server behind the same
-                    // address, one that has just started: of a kind that was never read, a list of its group decides.
-                    let is_asked = self.presence == Presence::Unknown || matches!(failure, Failure::Forbidden(_));
-                    let discovered = match is_asked && self.target.is_custom() {
+                    // address, one that has just started: of a kind of which nothing is known, a list of its group decides.
+                    let is_new = self.known.len() == 0 && self.presence != Presence::Absent;
+                    let is_missing = matches!(failure, Failure::Missing(_));
+                    let discovered = match (is_new || !is_missing) && self.target.is_custom() {
                         true => self.api.discover(&self.target).await,
-                        false => Discovered::Possible,
+                        false => Discovered::Unknown,
                     };
-                    let is_missing = discovered != Discovered::Possible || matches!(failure, Failure::Missing(_));
+                    if is_missing && discovered == Discovered::Listed {
+                        return Ok(Pause { time: self.backoff.pause(None), is_for_connection: false });
+                    }
+                    let is_missing = is_missing || matches!(discovered, Discovered::NotInGroup | Discovered::NoGroup);
                     return self.absent(why.clone(), is_missing, discovered == Discovered::NotInGroup).await;
                 }
                 self.doubt();
@@ -210,7 +214,7 @@ impl Follower {
                 let is_new = is_busy && self.busy_since.get_or_insert_with(Instant::now).elapsed() < BUSY;
                 if !is_new {
                     let why = format!("{} cannot be read: {failure}", self.target);
-                    self.say(Some(Problem::new(failure.code(), why))).await?;
+                    self.report(Some(Problem::new(failure.code(), why))).await?;
                 }
             }
         }
@@ -224,8 +228,8 @@ impl Follower {
         let is_harmless = if is_missing { self.target.is_custom() } else { self.target.kind.is_optional() };
         match self.presence {
             _ if !is_harmless => {
-                let trouble = format!("{} cannot be read, and nothing is served without: {why}", self.target);
-                self.say(Some(denied(trouble))).await?;
+                let why = format!("{} cannot be read, and nothing is served without: {why}", self.target);
+                self.report(Some(denied(why))).await?;
                 return Ok(Pause { time: self.backoff.pause(None), is_for_connection: false });
             }
             Presence::Unknown if is_unlisted => self.become_absent(&why, is_missing).await?,
@@ -238,7 +242,7 @@ impl Follower {
                 if self.known.len() == 0 || is_over {
                     self.become_absent(&why, is_missing).await?;
                 } else {
-                    self.say(Some(denied(format!("{} cannot be read: {why}", self.target)))).await?;
+                    self.report(Some(denied(format!("{} cannot be read: {why}", self.target)))).await?;
                 }
             }
             Presence::Absent => {}
@@ -259,7 +263,7 @@ impl Follower {
         self.absent_backoff.reset();
         match is_missing {
             true => Ok(()),
-            false => self.say(Some(denied(format!("{} may not be read: {why}", self.target)))).await,
+            false => self.report(Some(denied(format!("{} may not be read: {why}", self.target)))).await,
         }
     }
 
@@ -289,11 +293,11 @@ impl Follower {
             return self.well().await;
         }
         let silence = self.api.timing.silence;
-        let trouble = format!(
+        let why = format!(
             "the watch of {} is stalled: it was silent for {silence:?} while objects changed; they are listed every {silence:?}",
             self.target
         );
-        self.say(Some(Problem::new(Code::ApiServerError, trouble))).await
+        self.report(Some(Problem::new(Code::ApiServerError, why))).await
     }
 
     /// Whatever was wrong with the target is over, unless its watch is stalled.
@@ -302,22 +306,22 @@ impl Follower {
         if self.is_stalled {
             return Ok(());
         }
-        if self.trouble.take().is_some() {
+        if self.problem.take().is_some() {
             info!(resource = %self.target, "can be read again");
-            self.say(None).await?;
+            self.report(None).await?;
         }
         Ok(())
     }
 
-    /// Says what is wrong with the target, if it is not what was last said.
-    async fn say(&mut self, trouble: Option<Problem>) -> Result<(), Closed> {
-        if trouble.is_some() && self.trouble == trouble {
+    /// Reports what is wrong with the target, if it is not what was last said.
+    async fn report(&mut self, problem: Option<Problem>) -> Result<(), Closed> {
+        if problem.is_some() && self.problem == problem {
             return Ok(());
         }
-        self.trouble.clone_from(&trouble);
+        self.problem.clone_from(&problem);
         let address = self.api.connection.connection.address();
         let subject = Subject::Source(format!("the API server at {address}: {}", self.target).into());
-        let problems = trouble.into_iter().collect();
+        let problems = problem.into_iter().collect();
         self.feeder.send(Update { problems: [(subject, problems)].into(), ..Update::default() }).await
     }
 }

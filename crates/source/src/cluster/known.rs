@@ -121,19 +121,19 @@ mod tests {
 
     fn list(known: &mut Known, held: &[(&'static str, u64)]) -> (Vec<&'static str>, Vec<String>) {
         known.begin();
-        let mut news = Vec::new();
+        let mut new = Vec::new();
         for &(name, version) in held {
             if known.is_news(&head(name), version) {
-                news.push((name, version));
+                new.push((name, version));
             }
         }
-        for &(name, version) in &news {
+        for &(name, version) in &new {
             let names = known.names(&head(name));
             known.note(names, version, false);
         }
         let mut gone: Vec<_> = known.end().into_iter().map(|(names, _)| names.name.to_string()).collect();
         gone.sort();
-        (news.into_iter().map(|(name, _)| name).collect(), gone)
+        (new.into_iter().map(|(name, _)| name).collect(), gone)
     }
 
     #[test]

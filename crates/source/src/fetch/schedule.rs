@@ -207,10 +207,10 @@ impl<K: Key> Schedule<K> {
         if outcome != Outcome::Unreachable {
             self.last_reply = Some(now);
         }
-        let told = self.settle(key, outcome, now);
+        let is_reported = self.settle(key, outcome, now);
         self.offer(name);
         self.tidy(name);
-        told
+        is_reported
     }
 
     fn settle(&mut self, key: &K, outcome: Outcome, now: Instant) -> bool {
@@ -238,18 +238,18 @@ impl<K: Key> Schedule<K> {
             state.phase = Phase::Pausing(ticket, is_unreachable);
             self.pausing.insert(ticket, key.clone());
         }
-        let told = match (outcome, state.unanswered) {
+        let is_reported = match (outcome, state.unanswered) {
             (Outcome::Unreachable, _) => false,
             (Outcome::Failed(_), Some((since, _))) => now >= since + limits.deadline,
             _ => true,
         };
-        if told && let Some((_, ticket)) = state.unanswered.take() {
+        if is_reported && let Some((_, ticket)) = state.unanswered.take() {
             self.deadlines.remove(&ticket);
         }
         if state.phase == Phase::Idle && is_stale {
             self.enqueue(key.clone());
         }
-        told
+        is_reported
     }
 
     /// What has been wanted for too long, and must be answered though nothing is known.

@@ -139,8 +139,8 @@ pub(super) fn read(path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits)
         }
     };
     reading.signature = Signature::of(&metadata);
-    let held = if lies_below(path, root) { Held::OnDisk } else { Held::Elsewhere };
-    reading.content(path, shown, &bytes, held, root, limits);
+    let source = if lies_below(path, root) { ContentSource::OnDisk } else { ContentSource::Elsewhere };
+    reading.content(path, shown, &bytes, source, root, limits);
     reading
 }
 
@@ -151,15 +151,15 @@ fn lies_below(path: &Path, root: &Path) -> bool {
 }
 
 /// Reads what came in another way than from a file, such as from standard input; people call it `shown`.
-pub(super) fn read_held(bytes: &[u8], path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits) -> Reading {
+pub(super) fn read_in_memory(bytes: &[u8], path: &Path, shown: &Arc<Path>, root: &Path, limits: &Limits) -> Reading {
     let mut reading = Reading::default();
-    reading.content(path, shown, bytes, Held::InMemory, root, limits);
+    reading.content(path, shown, bytes, ContentSource::InMemory, root, limits);
     reading
 }
 
 /// Where a content is found when somebody asks for a line of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum ContentSource {
     /// It is read again.
     OnDisk,
     /// It is read again, and a link leads there: it may be any file of the machine, such as the environment of this process, and whoever may
@@ -171,10 +171,18 @@ enum Held {
 
 impl Reading {
     /// Reads the documents of a content.
-    fn content(&mut self, path: &Path, shown: &Arc<Path>, bytes: &[u8], held: Held, root: &Path, limits: &Limits) {
+    fn content(
+        &mut self,
+        path: &Path,
+        shown: &Arc<Path>,
+        bytes: &[u8],
+        source: ContentSource,
+        root: &Path,
+        limits: &Limits,
+    ) {
         let text = std::str::from_utf8(bytes);
-        let kept = (held == Held::InMemory).then(|| text.unwrap_or_default().into());
-        let version = FileVersion { path: path.into(), shown: shown.clone(), hash: xxh3_64(bytes), held: kept };
+        let kept = (source == ContentSource::InMemory).then(|| text.unwrap_or_default().into());
+        let version = FileVersion { path: path.into(), shown: shown.clone(), hash: xxh3_64(bytes), text: kept };
         let version = Arc::new(version);
         self.version = Some(version.clone());
         let text = match text {
@@ -196,9 +204,9 @@ impl Reading {
                 index,
                 root,
                 limits,
-                held,
+                source,
                 mentions_secret: mentions_secret(document.text),
-                redaction: match held == Held::Elsewhere || mentions_secret(document.text) {
+                redaction: match source == ContentSource::Elsewhere || mentions_secret(document.text) {
                     true => Redaction::Everything,
                     false => Redaction::Nothing,
                 },
@@ -249,7 +257,7 @@ struct DocumentReader<'r> {
     index: u32,
     root: &'r Path,
     limits: &'r Limits,
-    held: Held,
+    source: ContentSource,
     mentions_secret: bool,
     redaction: Redaction,
 }
@@ -301,7 +309,7 @@ impl DocumentReader<'_> {
             return self.not_ours(node, &api_version, &name);
         };
         self.redaction = match self.mentions_secret {
-            _ if kind == kind::SECRET || self.held == Held::Elsewhere => Redaction::Everything,
+            _ if kind == kind::SECRET || self.source == ContentSource::Elsewhere => Redaction::Everything,
             true => Redaction::FlowLines,
             false => Redaction::Nothing,
         };

@@ -18,11 +18,11 @@ use std::{
 /// The files, what they hold, and what has been said about it.
 #[derive(Default)]
 pub(super) struct FileIndex {
-    files: BTreeMap<Arc<Path>, Held>,
+    files: BTreeMap<Arc<Path>, FileEntry>,
     /// The files that hold an object, in order; the first is in force.
     holders: HashMap<ObjectRef, Vec<Arc<Path>>>,
-    said: HashMap<ObjectRef, Item>,
-    said_problems: BTreeMap<Arc<Path>, Vec<Problem>>,
+    reported: HashMap<ObjectRef, Item>,
+    reported_problems: BTreeMap<Arc<Path>, Vec<Problem>>,
     /// Problems of folders.
     folders: BTreeMap<Arc<Path>, Problem>,
     touched_objects: BTreeSet<ObjectRef>,
@@ -30,7 +30,7 @@ pub(super) struct FileIndex {
 }
 
 /// What one file holds.
-struct Held {
+struct FileEntry {
     /// What people call it.
     shown: Arc<Path>,
     items: BTreeMap<ObjectRef, Item>,
@@ -56,17 +56,17 @@ impl FileIndex {
 
     /// What the system said about a file when it was read, if nothing but the file itself has a part in it.
     pub(super) fn signature(&self, path: &Path) -> Option<Signature> {
-        self.files.get(path).filter(|held| held.needs.is_empty())?.signature
+        self.files.get(path).filter(|entry| entry.needs.is_empty())?.signature
     }
 
     /// Whether the file is known and could not be read.
     pub(super) fn is_unreadable(&self, path: &Path) -> bool {
-        self.files.get(path).is_some_and(|held| held.hash.is_none())
+        self.files.get(path).is_some_and(|entry| entry.hash.is_none())
     }
 
     /// The other files that have a part in what the files say, each with those it has a part in.
     pub(super) fn needs(&self) -> impl Iterator<Item = (&Path, &Arc<Path>)> {
-        self.files.iter().flat_map(|(path, held)| held.needs.iter().map(move |need| (&**need, path)))
+        self.files.iter().flat_map(|(path, entry)| entry.needs.iter().map(move |need| (&**need, path)))
     }
 
     /// The files at or below a path.
@@ -101,7 +101,8 @@ impl FileIndex {
         self.touched_objects.extend(old_items.into_keys());
         self.touched_objects.extend(items.keys().cloned());
         self.touched_paths.insert(path.clone());
-        self.files.insert(path.clone(), Held { shown, items, problems, signature, hash, needs, is_leaving: false });
+        self.files
+            .insert(path.clone(), FileEntry { shown, items, problems, signature, hash, needs, is_leaving: false });
     }
 
     /// Notes that a file has lost its name: what it holds stays in force unless another file holds it too.
@@ -115,22 +116,22 @@ impl FileIndex {
     }
 
     fn set_leaving(&mut self, path: &Arc<Path>, is_leaving: bool) {
-        if let Some(held) = self.files.get_mut(path)
-            && held.is_leaving != is_leaving
+        if let Some(entry) = self.files.get_mut(path)
+            && entry.is_leaving != is_leaving
         {
-            held.is_leaving = is_leaving;
-            self.touched_objects.extend(held.items.keys().cloned());
+            entry.is_leaving = is_leaving;
+            self.touched_objects.extend(entry.items.keys().cloned());
             self.touched_paths.insert(path.clone());
         }
     }
 
     /// Forgets a file that is gone.
     pub(super) fn remove(&mut self, path: &Path) {
-        let Some((path, held)) = self.files.remove_entry(path) else { return };
-        for key in held.items.keys() {
+        let Some((path, entry)) = self.files.remove_entry(path) else { return };
+        for key in entry.items.keys() {
             self.release(key, &path);
         }
-        self.touched_objects.extend(held.items.into_keys());
+        self.touched_objects.extend(entry.items.into_keys());
         self.touched_paths.insert(path);
     }
 
@@ -180,7 +181,7 @@ impl FileIndex {
     }
 
     fn is_leaving(&self, path: &Path) -> bool {
-        self.files.get(path).is_some_and(|held| held.is_leaving)
+        self.files.get(path).is_some_and(|entry| entry.is_leaving)
     }
 
     /// What is different from what was said last.
@@ -193,8 +194,8 @@ impl FileIndex {
             }
             let now = self.in_force(&key).and_then(|path| self.files.get(path)?.items.get(&key)).cloned();
             let before = match &now {
-                Some(item) => self.said.insert(key.clone(), item.clone()),
-                None => self.said.remove(&key),
+                Some(item) => self.reported.insert(key.clone(), item.clone()),
+                None => self.reported.remove(&key),
             };
             if now == before {
                 continue;
@@ -206,8 +207,8 @@ impl FileIndex {
         for path in std::mem::take(&mut self.touched_paths) {
             let problems = self.problems(&path);
             let before = match problems.is_empty() {
-                true => self.said_problems.remove(&path).unwrap_or_default(),
-                false => self.said_problems.insert(path.clone(), problems.clone()).unwrap_or_default(),
+                true => self.reported_problems.remove(&path).unwrap_or_default(),
+                false => self.reported_problems.insert(path.clone(), problems.clone()).unwrap_or_default(),
             };
             if problems != before {
                 let shown =
@@ -221,9 +222,9 @@ impl FileIndex {
     /// Everything that is wrong with a file or folder.
     fn problems(&self, path: &Arc<Path>) -> Vec<Problem> {
         let mut problems: Vec<Problem> = self.folders.get(path).cloned().into_iter().collect();
-        if let Some(held) = self.files.get(path) {
-            problems.extend(held.problems.iter().cloned());
-            let duplicates = held.items.iter().filter_map(|(key, item)| self.duplicate(key, item, path));
+        if let Some(entry) = self.files.get(path) {
+            problems.extend(entry.problems.iter().cloned());
+            let duplicates = entry.items.iter().filter_map(|(key, item)| self.duplicate(key, item, path));
             problems.extend(duplicates.take(MOST_PROBLEMS).enumerate().map(|(index, (problem, place))| {
                 // To show a line the file is read again, which is too much for a file of nothing but duplicates.
                 let location = if index < 10 { place.location("metadata.name") } else { place.start_location() };
@@ -241,9 +242,9 @@ impl FileIndex {
         path: &Arc<Path>,
     ) -> Option<(Problem, &'i ObjectLocation)> {
         let first = self.in_force(key).filter(|first| *first != path && !self.is_leaving(path))?;
-        let held = self.files.get(first)?;
-        let line = held.items.get(key)?.place.start().line;
-        let why = format!("already defined in {}, at line {line}, which takes effect", held.shown.display());
+        let entry = self.files.get(first)?;
+        let line = entry.items.get(key)?.place.start().line;
+        let why = format!("already defined in {}, at line {line}, which takes effect", entry.shown.display());
         Some((Problem::new(Code::DuplicateObject, why).on(key.clone()).field("metadata.name"), &item.place))
     }
 }

@@ -38,7 +38,7 @@ struct Shared {
     touched: Mutex<Touched>,
     /// Files outside the root that are of interest.
     outside: Mutex<HashSet<PathBuf>>,
-    news: Notify,
+    changed: Notify,
 }
 
 /// The end that waits for something to be touched.
@@ -52,7 +52,7 @@ impl Signals {
             if touched != Touched::default() {
                 return touched;
             }
-            self.0.news.notified().await;
+            self.0.changed.notified().await;
         }
     }
 }
@@ -69,7 +69,7 @@ impl Watch {
             root: root.to_owned(),
             touched: Mutex::default(),
             outside: Mutex::default(),
-            news: Notify::new(),
+            changed: Notify::new(),
         });
         let listener = shared.clone();
         let watcher = notify::recommended_watcher(move |event| listener.on_event(event))?;
@@ -149,7 +149,7 @@ impl Shared {
 
     fn note(&self, change: impl FnOnce(&mut Touched)) {
         change(&mut self.touched.lock());
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 }
 

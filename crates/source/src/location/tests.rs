@@ -24,7 +24,7 @@ items:
 
 fn place(file: &Path) -> ObjectLocation {
     let shown = Path::new("conf/a.yaml").into();
-    let version = FileVersion { path: file.into(), shown, hash: xxh3_64(TEXT.as_bytes()), held: None };
+    let version = FileVersion { path: file.into(), shown, hash: xxh3_64(TEXT.as_bytes()), text: None };
     let start = Position { line: 5, column: 3 };
     ObjectLocation { file: Arc::new(version), document: 0, item: Some(1), start, redaction: Redaction::Nothing }
 }

@@ -334,6 +334,28 @@ async fn a_kind_whose_group_is_not_listed_either_is_asked_for_again() {
     assert_eq!(mirror.objects.len(), 1, "one answer was believed");
 }
 
+/// As above, and the other server lists the kind: what it says is believed, however often the first one does not find it.
+#[tokio::test]
+async fn a_kind_that_is_listed_is_not_missing() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let (watches, asked) = (Watches::default(), lists.clone());
+    let fake = Fake::start(move |url| match url {
+        "/readyz" => Answer::Text(200, "ok".to_owned()),
+        url if url.contains("watch=") => watches.open(),
+        url if url.contains("/tlscertificatedelegations") && asked.fetch_add(1, Ordering::SeqCst) > 5 => {
+            page(7, "", &[service("a", 1)])
+        }
+        "/apis/projectcontour.io/v1" => {
+            Answer::Text(200, r#"{"resources": [{"name": "tlscertificatedelegations"}]}"#.to_owned())
+        }
+        _ => status(404, "the server could not find the requested resource"),
+    })
+    .await;
+    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
+    mirror.synced().await;
+    assert_eq!(mirror.objects.len(), 1, "it was taken for missing");
+}
+
 #[tokio::test]
 async fn without_the_right_to_what_matters_nothing_is_synced_and_without_other_rights_it_is() {
     let granted = Arc::new(AtomicUsize::new(0));

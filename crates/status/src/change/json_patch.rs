@@ -67,7 +67,8 @@ impl Operations {
         // Positions hold until something is removed, so what changes in place comes first.
         let (mut known, mut new) = (vec![false; entries.len()], Vec::new());
         for entry in stated {
-            let mut found = current.own(list).filter(|(index, said)| !known[*index] && render::is_about(entry, said));
+            let mut found =
+                current.own(list).filter(|(index, written)| !known[*index] && render::is_about(entry, written));
             match found.next().map(|(index, _)| index) {
                 Some(index) => {
                     known[index] = true;

@@ -144,12 +144,12 @@ impl Election {
             return;
         }
         let (now, error) = (Instant::now(), result.as_ref().err());
-        let news = match error {
+        let event = match error {
             Some(_) => self.refusal.failed(now),
             None => self.refusal.worked(now),
         };
         let (error, server) = (error.map(rights::refusal).unwrap_or_default(), self.connection.address());
-        match news {
+        match event {
             Some(OutageEvent::Started) => {
                 warn!("Failed to acquire or renew leader lease {lease} at {server}: {error}; retrying");
             }

@@ -34,7 +34,7 @@ pub struct MappingDefaults {
     /// Why no request may pass, if none may.
     pub closed: Option<Closed>,
     /// The clients that may send requests.
-    pub clients: Option<IpFilter>,
+    pub ip_filter: Option<IpFilter>,
     /// Whether requests with an escaped slash in the path are refused.
     pub rejects_escaped_slashes: bool,
     /// Whether requests go through the script of the Module.
@@ -79,7 +79,7 @@ impl Default for MappingDefaults {
     fn default() -> Self {
         Self {
             closed: None,
-            clients: None,
+            ip_filter: None,
             rejects_escaped_slashes: false,
             runs_script: false,
             timeout: None,
@@ -125,7 +125,7 @@ pub fn read(
     let mut close = |key: &'static str, why: String| {
         closed.get_or_insert(Closed { module: module.clone(), key, why: why.into() });
     };
-    let clients = clients(written, problems, &mut close);
+    let ip_filter = ip_filter(written, problems, &mut close);
     let rejects =
         problems.optional("reject_requests_with_escaped_slashes", &written.reject_requests_with_escaped_slashes);
     if rejects.is_none() && written.reject_requests_with_escaped_slashes.fault().is_some() {
@@ -153,7 +153,7 @@ pub fn read(
     let [request_headers, response_headers] = default_headers(defaults, problems);
     MappingDefaults {
         closed,
-        clients,
+        ip_filter,
         rejects_escaped_slashes: rejects.copied().unwrap_or_default(),
         runs_script,
         timeout,
@@ -177,7 +177,7 @@ pub fn read(
 }
 
 /// The clients that may send requests; where a list cannot be served, none may.
-fn clients(
+fn ip_filter(
     written: &ModuleSettings,
     problems: &mut Problems<'_>,
     close: &mut impl FnMut(&'static str, String),

@@ -46,7 +46,7 @@ pub(super) fn policy(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Polic
         request_headers,
         response_headers,
         cors,
-        ip_filter: defaults.clients.clone(),
+        ip_filter: defaults.ip_filter.clone(),
         rejects_escaped_slashes: defaults.rejects_escaped_slashes,
         runs_script: defaults.runs_script,
         ..Policy::default()

@@ -72,13 +72,13 @@ pub(super) fn remote(
         Some(state) => (state.keys.clone(), state.failure.clone()),
         None => (None, None),
     };
-    let told = match (&failure, &keys) {
+    let finding = match (&failure, &keys) {
         (None, Some(_)) => None,
         (None, None) => Some((Code::ProxyJwksPending, "has not been fetched yet".into())),
         (Some(why), Some(_)) => Some((Code::ProxyJwksStale, why.clone())),
         (Some(why), None) => Some((Code::ProxyJwksNotFetched, why.clone())),
     };
-    if let Some((code, why)) = told {
+    if let Some((code, why)) = finding {
         work.report(root, Rejection::new(code, field.clone(), format!("{}: {why}", source.uri)));
     }
     Ok((Some(JwksFetch { source, timeout, cache }), keys))

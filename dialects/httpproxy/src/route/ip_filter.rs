@@ -17,14 +17,14 @@ type Filters = Checked<Option<Box<[security::IpFilter]>>>;
 const MOST_FOR_CONNECTIONS: usize = 1000;
 
 /// The same list for connections, if it is not too long for them.
-pub(crate) fn of_connections(clients: Option<&IpFilter>, field: &FieldPath) -> Result<Option<IpFilter>, Rejection> {
-    let Some(clients) = clients.filter(|clients| clients.ranges.len() > MOST_FOR_CONNECTIONS) else {
-        return Ok(clients.cloned());
+pub(crate) fn of_connections(ip_filter: Option<&IpFilter>, field: &FieldPath) -> Result<Option<IpFilter>, Rejection> {
+    let Some(ip_filter) = ip_filter.filter(|ip_filter| ip_filter.ranges.len() > MOST_FOR_CONNECTIONS) else {
+        return Ok(ip_filter.cloned());
     };
-    let list = if clients.allow { "ipAllowPolicy" } else { "ipDenyPolicy" };
+    let list = if ip_filter.allow { "ipAllowPolicy" } else { "ipDenyPolicy" };
     let why = format!(
         "the list has {} ranges; with tcpproxy the limit is {MOST_FOR_CONNECTIONS}; all connections are closed",
-        clients.ranges.len()
+        ip_filter.ranges.len()
     );
     Err(Rejection::new(Code::ProxyIpPolicy, field.field(list), why))
 }

@@ -19,17 +19,17 @@ const SOON: i64 = 30 * 24 * 3600;
 /// Reports certificates that expire soon, about the Secret that they are usually from. Only the leader writes the event.
 pub async fn watch(files: TlsFiles, namespace: String, reporter: Reporter) {
     let key = ObjectRef::new(kind::SECRET, &*namespace, store::name(Role::Server));
-    let (mut look, mut told) = (time::interval(LOOK), Vec::new());
+    let (mut look, mut reported) = (time::interval(LOOK), Vec::new());
     loop {
         look.tick().await;
         let read = |path: &std::path::Path| std::fs::read_to_string(path).ok().and_then(|text| Certificate::all(&text));
         let (Some(cas), Some(chain)) = (read(&files.ca), read(&files.certificate)) else { continue };
         let messages = soon(&cas, &chain, now());
-        if messages != told {
+        if messages != reported {
             let verdict = |text: &String| Verdict::new(Code::XdsCertificateExpires, key.at(""), text.clone());
             let verdicts = messages.iter().map(verdict).collect();
             reporter.report(Report { problems: vec![(key.clone(), verdicts)], ..Report::default() });
-            told = messages;
+            reported = messages;
         }
     }
 }

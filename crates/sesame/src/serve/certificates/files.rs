@@ -53,11 +53,11 @@ impl Files {
         let is_new = self.refused.as_ref().is_none_or(|(pair, bundle, _)| (pair, bundle) != (&refused.0, &refused.1));
         let written = try_out(all).and_then(|()| {
             all.iter().try_for_each(|(path, text, mode)| {
-                write_one(path.parent().unwrap_or(Path::new(".")), path, text, *mode).map_err(Refusal::from)
+                write_one(path.parent().unwrap_or(Path::new(".")), path, text, *mode).map_err(Rejection::from)
             })
         });
         // What is not valid yet will be, so what was refused is tried again; that is logged once.
-        if let Err(Refusal { code, why }) = &written
+        if let Err(Rejection { code, why }) = &written
             && is_new
         {
             match self.are_usable() {
@@ -73,7 +73,7 @@ impl Files {
             }
         }
         let is_written = written.is_ok();
-        self.refused = written.err().map(|refusal| (refused.0, refused.1, refusal.why));
+        self.refused = written.err().map(|rejection| (refused.0, refused.1, rejection.why));
         is_written
     }
 
@@ -84,19 +84,19 @@ impl Files {
 }
 
 /// Why the files in a Secret do not replace those that are there.
-struct Refusal {
+struct Rejection {
     code: Code,
     why: String,
 }
 
-impl From<std::io::Error> for Refusal {
+impl From<std::io::Error> for Rejection {
     fn from(error: std::io::Error) -> Self {
         Self { code: Code::FileNotWritable, why: error.to_string() }
     }
 }
 
 /// Writes the files (the CA, the key, the certificate) to a folder of their own and reads them there.
-fn try_out(all: [(&PathBuf, &str, u32); 3]) -> Result<(), Refusal> {
+fn try_out(all: [(&PathBuf, &str, u32); 3]) -> Result<(), Rejection> {
     let dir = all[0].0.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;
     let folder = tempfile::tempdir_in(dir)?;
@@ -108,7 +108,7 @@ fn try_out(all: [(&PathBuf, &str, u32); 3]) -> Result<(), Refusal> {
     Tls::load(TlsFiles { ca, certificate, key }).map(drop).map_err(|error| {
         let code = if error.is_about_time() { Code::XdsCertificateNotValid } else { Code::CertificateFiles };
         // The folder is one of many that come and go.
-        Refusal { code, why: mounted::text(&error).replace(&format!("{}/", folder.path().display()), "") }
+        Rejection { code, why: mounted::text(&error).replace(&format!("{}/", folder.path().display()), "") }
     })
 }
 

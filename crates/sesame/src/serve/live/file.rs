@@ -27,8 +27,8 @@ pub struct FollowedFile {
     looks: Interval,
     /// What was read last.
     seen: Option<Read>,
-    /// What was told last.
-    told: Option<Read>,
+    /// What was reported last.
+    reported: Option<Read>,
 }
 
 impl FollowedFile {
@@ -36,7 +36,7 @@ impl FollowedFile {
     pub fn new(path: PathBuf) -> Self {
         let mut looks = time::interval(INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { path: path.into(), looks, seen: None, told: None }
+        Self { path: path.into(), looks, seen: None, reported: None }
     }
 
     /// The text, once it is another than it was. Nothing is lost when the future is dropped.
@@ -44,8 +44,8 @@ impl FollowedFile {
         loop {
             self.looks.tick().await;
             let now = read(&self.path).await;
-            if self.seen.as_ref() == Some(&now) && self.told.as_ref() != Some(&now) {
-                self.told = Some(now.clone());
+            if self.seen.as_ref() == Some(&now) && self.reported.as_ref() != Some(&now) {
+                self.reported = Some(now.clone());
                 let at = SourceLocation::file(self.path.clone());
                 return now.map_err(|(code, why)| vec![Problem::new(code, why).at(at)]);
             }

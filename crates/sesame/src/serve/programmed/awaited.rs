@@ -52,7 +52,7 @@ struct Object {
     /// The resource in whose list it is.
     waits_for: Option<Key>,
     /// What was last reported.
-    told: Option<ProxyState>,
+    reported: Option<ProxyState>,
 }
 
 /// A resource that objects wait for.
@@ -97,7 +97,7 @@ impl Awaited {
         let before = self.objects.remove(&object);
         // An object without resources has nothing to wait for, and nothing to report.
         if let Some(resources) = resources.filter(|resources| !resources.is_empty()) {
-            let of = Object { batch, resources, is_followed: false, waits_for: None, told: None };
+            let of = Object { batch, resources, is_followed: false, waits_for: None, reported: None };
             self.objects.insert(object.clone(), of);
             if self.is_asking {
                 self.follow(&object, &published);
@@ -132,7 +132,7 @@ impl Awaited {
         self.questions.clear();
         self.absent.clear();
         for object in self.objects.values_mut() {
-            (object.is_followed, object.waits_for, object.told) = (false, None, None);
+            (object.is_followed, object.waits_for, object.reported) = (false, None, None);
         }
     }
 
@@ -156,7 +156,7 @@ impl Awaited {
             self.objects.iter().filter(|(_, object)| is_concerned(object)).map(|(object, _)| object.clone());
         for object in concerned.collect::<Vec<_>>() {
             let Some(of) = self.objects.get(&object) else { continue };
-            let (is_followed, is_absent) = (of.is_followed, matches!(of.told, Some(ProxyState::NoProxies { .. })));
+            let (is_followed, is_absent) = (of.is_followed, matches!(of.reported, Some(ProxyState::NoProxies { .. })));
             if proxies != FleetProxies::Present {
                 self.report_absence(&object);
             } else if is_absent {
@@ -239,8 +239,8 @@ impl Awaited {
 
     fn report(&mut self, object: &ObjectRef, state: ProxyState) {
         let Some(of) = self.objects.get_mut(object) else { return };
-        if of.told.as_ref() != Some(&state) {
-            of.told = Some(state.clone());
+        if of.reported.as_ref() != Some(&state) {
+            of.reported = Some(state.clone());
             self.programmed.push((object.clone(), Programmed { batch: of.batch, proxies: Some(state) }));
         }
     }
@@ -332,7 +332,7 @@ impl Awaited {
 impl Object {
     /// Whether proxies have acknowledged all of it.
     fn is_done(&self) -> bool {
-        matches!(self.told, Some(ProxyState::Acknowledged { .. }))
+        matches!(self.reported, Some(ProxyState::Acknowledged { .. }))
     }
 }
 

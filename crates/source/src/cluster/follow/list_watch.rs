@@ -49,12 +49,12 @@ impl Follower {
             self.well().await?;
         }
         // Noted first: what the list holds must be known before what it does not hold is looked for.
-        let told = notes.len();
+        let noted = notes.len();
         self.note(notes);
         for (names, was_faulty) in self.known.end() {
             self.push_gone(names, was_faulty, &mut update);
         }
-        debug!(resource = %self.target, objects = self.known.len(), told, took = ?begun.elapsed(), "listed");
+        debug!(resource = %self.target, objects = self.known.len(), noted, took = ?begun.elapsed(), "listed");
         self.presence = Presence::There;
         self.api.versions.found(self.target.kind, self.target.version);
         self.is_paged = true;
@@ -62,7 +62,7 @@ impl Follower {
             self.backoff.reset();
         }
         if std::mem::take(&mut self.was_silent) {
-            self.stalled(told > 0 || update != Update::default()).await?;
+            self.stalled(noted > 0 || update != Update::default()).await?;
         }
         self.send(update).await?;
         self.api.connection.connection.listed(&self.target.to_string());

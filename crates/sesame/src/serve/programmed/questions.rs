@@ -1,7 +1,7 @@
 //! The questions of the replica that writes status, to each fleet by a task of its own.
 //!
 //! In: versions to ask about. Out: answers, that a fleet was published to, and whether it has proxies, whichever fleet has any; and
-//! the published version of a resource, at any time. A fleet without news costs nothing, and a fleet that is gone is forgotten.
+//! the published version of a resource, at any time. A fleet without changes costs nothing, and a fleet that is gone is forgotten.
 //!
 //! Whether a fleet has proxies is asked like everything else: every Envoy subscribes to all listeners, so each of them is counted for
 //! a listener of any name ([`anybody`]).
@@ -25,7 +25,7 @@ use super::awaited::{Awaited, FleetProxies, Question};
 /// How many questions are asked before other tasks run.
 const SLICE: usize = 256;
 
-/// For how long a fleet has had proxies, or none, when that is told: a proxy that only connects again is no news.
+/// For how long a fleet has had proxies, or none, when that is reported: a proxy that only connects again changes nothing.
 const SETTLED: Duration = Duration::from_secs(2);
 /// For how long a fleet has had no proxy when what earlier ones acknowledged no longer counts. A proxy that lost its connection is
 /// back within seconds, one whose pod is replaced within this time.
@@ -50,7 +50,7 @@ struct WatchedFleet {
 }
 
 /// The questions to all fleets.
-pub struct Asking {
+pub struct Questions {
     server: Server,
     replicas: Replicas,
     fleets: BTreeMap<FleetId, WatchedFleet>,
@@ -58,7 +58,7 @@ pub struct Asking {
     receiver: UnboundedReceiver<(FleetId, FleetUpdate)>,
 }
 
-impl Asking {
+impl Questions {
     /// Nothing is asked yet.
     pub fn new(server: Server, replicas: Replicas) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -119,10 +119,10 @@ impl Asking {
         }
     }
 
-    /// The next news.
+    /// The next update.
     pub async fn next(&mut self) -> (FleetId, FleetUpdate) {
         match self.receiver.recv().await {
-            Some(news) => news,
+            Some(update) => update,
             // There is a sender here.
             None => std::future::pending().await,
         }
@@ -134,11 +134,11 @@ async fn run(
     mut reports: AckReports,
     mut snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
     mut questions: UnboundedReceiver<Vec<Question>>,
-    news: UnboundedSender<(FleetId, FleetUpdate)>,
+    updates: UnboundedSender<(FleetId, FleetUpdate)>,
 ) {
     let anybody = anybody();
     reports.ask(anybody.clone());
-    let mut connection = Connection { is_up: false, since: Instant::now(), told: None };
+    let mut connection = Connection { is_up: false, since: Instant::now(), reported: None };
     loop {
         let new = tokio::select! {
             asked = questions.recv() => {
@@ -166,7 +166,7 @@ async fn run(
             }
             connected = connection.next() => FleetUpdate::Proxies(connected),
         };
-        if news.send((fleet.clone(), new)).is_err() {
+        if updates.send((fleet.clone(), new)).is_err() {
             return;
         }
     }
@@ -177,11 +177,11 @@ fn anybody() -> Version {
     Version { kind: Kind::Listener, name: "".into(), version: 0 }
 }
 
-/// Whether a fleet has proxies, and what was told about it.
+/// Whether a fleet has proxies, and what was reported about it.
 struct Connection {
     is_up: bool,
     since: Instant,
-    told: Option<FleetProxies>,
+    reported: Option<FleetProxies>,
 }
 
 impl Connection {
@@ -191,9 +191,9 @@ impl Connection {
         }
     }
 
-    /// What is to be told next, when it is time. May be dropped and called again at any time.
+    /// What is to be reported next, when it is time. May be dropped and called again at any time.
     async fn next(&mut self) -> FleetProxies {
-        let (connected, after) = match (self.is_up, self.told) {
+        let (connected, after) = match (self.is_up, self.reported) {
             (true, None | Some(FleetProxies::Present)) | (false, Some(FleetProxies::LongAbsent)) => {
                 return std::future::pending().await;
             }
@@ -202,7 +202,7 @@ impl Connection {
             (false, Some(FleetProxies::Absent)) => (FleetProxies::LongAbsent, LASTING),
         };
         tokio::time::sleep_until(self.since + after).await;
-        self.told = Some(connected);
+        self.reported = Some(connected);
         connected
     }
 }
@@ -239,13 +239,13 @@ mod tests {
     /// What is told next, and after how many seconds; nothing if nothing is told within two minutes.
     async fn next(connection: &mut Connection) -> Option<(FleetProxies, u64)> {
         let begun = Instant::now();
-        let told = tokio::time::timeout(Duration::from_secs(120), connection.next()).await.ok()?;
-        Some((told, begun.elapsed().as_secs()))
+        let reported = tokio::time::timeout(Duration::from_secs(120), connection.next()).await.ok()?;
+        Some((reported, begun.elapsed().as_secs()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_fleet_without_proxies_is_told_when_it_is_settled_and_again_when_it_lasts() {
-        let mut connection = Connection { is_up: false, since: Instant::now(), told: None };
+        let mut connection = Connection { is_up: false, since: Instant::now(), reported: None };
         assert_eq!(next(&mut connection).await, Some((FleetProxies::Absent, 2)));
         assert_eq!(next(&mut connection).await, Some((FleetProxies::LongAbsent, 58)));
         assert_eq!(next(&mut connection).await, None);
