@@ -68,11 +68,21 @@ impl Client {
     }
 }
 
+/// How many more bytes first requests to the fleet of one object may take up: see [`Config::waiting_bytes`](crate::Config).
+pub(crate) struct NamedWaiting {
+    /// To this fleet.
+    pub fleet: Arc<Semaphore>,
+    /// To all fleets of its namespace.
+    pub namespace: Arc<Semaphore>,
+    /// To the fleets of all objects.
+    pub all: Arc<Semaphore>,
+}
+
 /// One fleet.
 pub(crate) struct FleetRuntime {
     pub fleet: Fleet,
-    /// Bytes that first requests of its clients may still take, of what it has and of what it shares with other fleets.
-    pub waiting: Vec<Arc<Semaphore>>,
+    /// The limits of first requests to the fleet of one object. The shared fleet has none but that of all first requests.
+    pub waiting: Option<NamedWaiting>,
     pub cache: ResponseCache,
     pub rejections: Rejections,
     /// Cancelled when the fleet goes.
@@ -94,8 +104,7 @@ pub(crate) struct FleetRuntime {
 }
 
 impl FleetRuntime {
-    /// `waiting` is what first requests may take, in bytes: see [`Config::waiting_bytes`](crate::Config).
-    pub fn new(fleet: Fleet, identifier: String, waiting: Vec<Arc<Semaphore>>) -> Self {
+    pub fn new(fleet: Fleet, identifier: String, waiting: Option<NamedWaiting>) -> Self {
         Self {
             fleet,
             waiting,

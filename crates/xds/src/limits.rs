@@ -51,6 +51,9 @@ pub struct Limits {
     /// Deadline for the whole first request of a stream. It may list every name there is, and thousands of clients may send theirs at
     /// once; without a deadline, a client that sends a byte now and then would keep its stream.
     pub first_request_timeout: Duration,
+    /// The same deadline for clients of the fleet of one object. Its owner may not be the operator, and what has arrived of the request
+    /// takes room that other such fleets share.
+    pub named_first_request_timeout: Duration,
     /// How long a client waits for the first snapshot of its fleet if its first request takes some of
     /// [`Config::waiting_bytes`](crate::Config). Then it gets `UNAVAILABLE` and comes again: clients of a fleet that is never published
     /// must not keep others out.
@@ -79,6 +82,7 @@ impl Default for Limits {
             resolved_per_second: 20_000,
             client_timeout: Duration::from_secs(30),
             first_request_timeout: Duration::from_secs(300),
+            named_first_request_timeout: Duration::from_secs(60),
             first_snapshot_timeout: Duration::from_secs(120),
         }
     }

@@ -3,7 +3,7 @@
 //! In: batches of resources per fleet ([`Server::publish`]), a listening socket ([`Server::serve`]). Out: streams to
 //! Envoys, [`Event`]s and the [`FleetAcks`]. See the crate's documentation for how it is used.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::fleet::{FleetAcks, FleetRuntime};
+use crate::fleet::{FleetAcks, FleetRuntime, NamedWaiting};
 use crate::fleet_acks::Event;
 use crate::identity::{Authenticator, Fleet, RequiredEnvoy};
 use crate::kind::Kind;
@@ -36,8 +36,9 @@ mod handshakes;
 
 use handshakes::Handshakes;
 
-/// The part of [`Config::waiting_bytes`] that the fleet of one object may have, and that all such fleets may have together.
+/// The fleet of one object may have this part of [`Config::waiting_bytes`], and all fleets of its namespace together as much.
 const NAMED_FLEET: usize = 8;
+/// The fleets of all objects may have this part of it together.
 const NAMED_FLEETS: usize = 2;
 /// How many events a slow listener may be behind before it misses some; the [`FleetAcks`] miss none.
 const EVENTS: usize = 4096;
@@ -62,9 +63,9 @@ pub struct Config {
     /// See [`Config::streams`].
     pub streams_per_connection: u32,
     /// Maximum total size of the first requests that are being received or wait for the first snapshot of their fleet, in bytes: each
-    /// may list all that its client has. The first 64 KiB of a request count only once it waits. A fleet of one object gets an eighth, all
-    /// such fleets together get half, and of both every byte counts, so that they cannot keep the others from coming back. Beyond it,
-    /// clients get `UNAVAILABLE` and reconnect.
+    /// may list all that its client has. The first 64 KiB of a request count only once it waits, and not even then if at most 512 bytes
+    /// are kept. The fleet of one object gets an eighth, of which every byte counts. All fleets of one namespace get an eighth together, and
+    /// those of all namespaces half, so that some leave room for the others. Beyond it, clients get `UNAVAILABLE` and reconnect.
     pub waiting_bytes: usize,
     /// How large the resources of one type and fleet may be together: the first response to a client that asks for all of
     /// them carries all of them, and an Envoy reads no message of 2 GiB.
@@ -167,10 +168,13 @@ pub(crate) struct Inner {
     pub peers: Mutex<Option<mpsc::Sender<Peer>>>,
     connections: Arc<Semaphore>,
     handshakes: Arc<Handshakes>,
-    refused: Mutex<Unreported>,
-    ended_early: Mutex<Unreported>,
-    fleets: Mutex<HashMap<Fleet, Arc<FleetRuntime>>>,
+    refused: Mutex<UnreportedByReason>,
+    ended_early: Mutex<UnreportedByReason>,
+    fleets: Mutex<Fleets>,
 }
+
+/// In the order of their namespaces.
+type Fleets = BTreeMap<Fleet, Arc<FleetRuntime>>;
 
 /// What clients caused since that was last reported. Anybody can cause it, and must not fill the log.
 #[derive(Default)]
@@ -191,31 +195,51 @@ impl Unreported {
     }
 }
 
+/// [`Unreported`], for each reason.
+#[derive(Default)]
+struct UnreportedByReason(BTreeMap<&'static str, Unreported>);
+
+impl UnreportedByReason {
+    /// One more with that reason; how many there were with it, if that is to be reported.
+    fn happened(&mut self, reason: &'static str, now: Instant) -> Option<u64> {
+        self.0.entry(reason).or_default().happened(now)
+    }
+}
+
 impl Inner {
     /// The fleet of that name, made if it is not there: a client may come before its fleet's first publish.
     pub fn runtime(&self, fleet: &Fleet) -> Arc<FleetRuntime> {
         let mut fleets = self.fleets.lock();
-        let bytes = self.config.waiting_bytes;
-        let waiting = match fleet {
-            Fleet::Shared => vec![room(bytes)],
-            Fleet::Named { .. } => vec![room(bytes / NAMED_FLEET), self.waiting_of_named.clone()],
-        };
-        let make = || Arc::new(FleetRuntime::new(fleet.clone(), self.config.identifier.clone(), waiting));
-        fleets.entry(fleet.clone()).or_insert_with(make).clone()
+        if let Some(runtime) = fleets.get(fleet) {
+            return runtime.clone();
+        }
+        let waiting = self.named_waiting(fleet, &fleets);
+        let runtime = Arc::new(FleetRuntime::new(fleet.clone(), self.config.identifier.clone(), waiting));
+        fleets.insert(fleet.clone(), runtime.clone());
+        runtime
+    }
+
+    /// The limits of first requests to a new fleet, if it is that of one object.
+    fn named_waiting(&self, fleet: &Fleet, fleets: &Fleets) -> Option<NamedWaiting> {
+        let Fleet::Named { namespace, .. } = fleet else { return None };
+        let part = || room(self.config.waiting_bytes / NAMED_FLEET);
+        Some(NamedWaiting {
+            fleet: part(),
+            namespace: namespace_waiting(fleets, namespace).unwrap_or_else(part),
+            all: self.waiting_of_named.clone(),
+        })
     }
 
     pub fn runtimes(&self) -> Vec<Arc<FleetRuntime>> {
         self.fleets.lock().values().cloned().collect()
     }
 
-    /// Lets go of a fleet that was never published once nobody else holds on to it. Handles are given out under the same
+    /// Lets go of a fleet that was never published once nobody holds on to it. Handles are given out under the same
     /// lock, so nobody can be left waiting on one that is no longer published to.
-    pub fn tidy(&self, runtime: Arc<FleetRuntime>) {
+    pub fn tidy(&self, fleet: &Fleet) {
         let mut fleets = self.fleets.lock();
-        let fleet = runtime.fleet.clone();
-        drop(runtime);
-        if fleets.get(&fleet).is_some_and(|runtime| Arc::strong_count(runtime) == 1 && runtime.is_empty()) {
-            fleets.remove(&fleet);
+        if fleets.get(fleet).is_some_and(|runtime| Arc::strong_count(runtime) == 1 && runtime.is_empty()) {
+            fleets.remove(fleet);
         }
     }
 
@@ -228,6 +252,13 @@ impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inner").field("config", &self.config).finish_non_exhaustive()
     }
+}
+
+/// The limit that the fleets of a namespace share, if there is one of them.
+fn namespace_waiting(fleets: &Fleets, namespace: &str) -> Option<Arc<Semaphore>> {
+    let (fleet, runtime) = fleets.range(Fleet::named(namespace, "")..).next()?;
+    let is_of_namespace = matches!(fleet, Fleet::Named { namespace: of, .. } if **of == *namespace);
+    runtime.waiting.as_ref().filter(|_| is_of_namespace).map(|waiting| waiting.namespace.clone())
 }
 
 /// Room for so many bytes.
@@ -281,7 +312,9 @@ impl Server {
     pub fn forget_restored(&self) {
         for runtime in self.0.runtimes() {
             runtime.forget_restored();
-            self.0.tidy(runtime);
+            let fleet = runtime.fleet.clone();
+            drop(runtime);
+            self.0.tidy(&fleet);
         }
     }
 

@@ -19,6 +19,8 @@ use crate::peer::{self, Peer};
 use crate::server::Inner;
 use crate::session::Style;
 
+mod client_fleet;
+mod end;
 mod fetch;
 mod first_request;
 pub(crate) mod grpc;

@@ -27,7 +27,7 @@ pub(crate) struct Driven {
 
 impl Bed {
     pub fn new() -> Self {
-        let runtime = Arc::new(FleetRuntime::new(Fleet::Shared, "test".to_owned(), Vec::new()));
+        let runtime = Arc::new(FleetRuntime::new(Fleet::Shared, "test".to_owned(), None));
         let bed = Self { runtime, clients: Vec::new(), events: broadcast::Sender::new(16), next: 0 };
         bed.publish(vec![]);
         bed

@@ -33,8 +33,8 @@ use crate::tls::expiry;
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// The shortest time between two log lines about connections that ended before they were authenticated, and between two about streams
-/// that ended early.
+/// The shortest time between two log lines about connections that ended before they were authenticated for the same reason, and between
+/// two about streams that ended early for the same reason.
 pub(super) const REPORT: Duration = Duration::from_secs(10);
 /// How long a client without a certificate may take to show a valid token. The API server is asked about it.
 const TOKEN: Duration = Duration::from_secs(10);
@@ -191,7 +191,7 @@ impl Inner {
     pub(crate) fn refused(&self, peer: SocketAddr, reason: &'static str, why: &str) {
         self.metrics.refused_connections.get_or_create(&Reason { reason }).inc();
         debug!(%peer, reason, "refused a connection: {why}");
-        let due = self.refused.lock().happened(Instant::now());
+        let due = self.refused.lock().happened(reason, Instant::now());
         if let Some(connections) = due {
             warn!(%peer, reason, connections, "refused a connection before it was authenticated: {why}");
         }
@@ -199,7 +199,7 @@ impl Inner {
 
     /// Logs now and then that a stream ends because of the first request for a type: thousands of clients may come back at once.
     pub(crate) fn ended_early(&self, peer: SocketAddr, reason: &'static str, why: &str) {
-        let due = self.ended_early.lock().happened(Instant::now());
+        let due = self.ended_early.lock().happened(reason, Instant::now());
         if let Some(streams) = due {
             warn!(%peer, reason, streams, "ended a stream before a first request was answered: {why}");
         }
@@ -281,6 +281,7 @@ fn defer<F: FnOnce()>(work: F) -> impl Drop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::UnreportedByReason;
 
     #[test]
     fn failures_to_accept_are_reported_at_once_and_now_and_then() {
@@ -294,5 +295,14 @@ mod tests {
         assert_eq!(failures.happened(start + Duration::from_secs(11)), None, "the next shortage follows at once");
         assert_eq!(failures.ended(), None, "what was not reported does not end");
         assert_eq!(failures.happened(start + Duration::from_secs(30)), Some(1));
+    }
+
+    #[test]
+    fn what_clients_cause_is_counted_by_reason() {
+        let (start, mut unreported) = (Instant::now(), UnreportedByReason::default());
+        let mut after = |seconds: u64, reason| unreported.happened(reason, start + Duration::from_secs(seconds));
+        assert_eq!((after(0, "stalled"), after(0, "not_live")), (Some(1), Some(1)), "neither hides the other");
+        assert_eq!([1, 2, 3].map(|seconds| after(seconds, "not_live")), [None; 3]);
+        assert_eq!((after(10, "stalled"), after(10, "not_live")), (Some(1), Some(4)));
     }
 }

@@ -1,15 +1,19 @@
 //! One answer instead of a stream: what a state-of-the-world client would be sent first.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hyper::body::Incoming;
+use bytes::Bytes;
+use hyper::body::Body;
 use tokio::time;
 use tonic::Status;
 
-use super::first_request::{self, Charge};
+use super::client_fleet::ClientFleet;
+use super::end::{must_end, not_live};
+use super::first_request::{self, Charge, kept_bytes};
 use super::grpc::Messages;
-use super::stream::{greet, not_live, published};
+use super::stream::{greet, published};
 use super::{Call, Connection};
 use crate::fleet::FleetRuntime;
 use crate::identity::Identity;
@@ -21,30 +25,34 @@ use crate::wire::request::Incoming as Discovery;
 use crate::wire::response::Message;
 
 /// Answers a fetch.
-pub(super) async fn answer(connection: Arc<Connection>, call: Call, body: Incoming) -> Result<Message, Status> {
+pub(super) async fn answer<B: Body<Data = Bytes, Error: Display> + Unpin>(
+    connection: Arc<Connection>,
+    call: Call,
+    body: B,
+) -> Result<Message, Status> {
     let inner = &connection.inner;
     let kind = call.only.ok_or_else(|| Status::unimplemented("not a discovery service"))?;
-    let known = connection.credential.fleet().map(|fleet| inner.runtime(fleet));
-    let (runtime, answer) = match received(&connection, call, kind, body, known.as_deref()).await {
-        Ok((identity, asked, charge)) => {
-            let runtime = known.unwrap_or_else(|| inner.runtime(&identity.fleet));
-            let answer = resources(&connection, &runtime, kind, asked, charge).await;
-            (Some(runtime), answer)
-        }
-        Err(status) => (known, Err(status)),
+    let known = connection.credential.fleet().map(|fleet| ClientFleet::of(inner, fleet));
+    let runtime = known.as_ref().map(|fleet| &*fleet.runtime);
+    let (identity, asked, charge) = tokio::select! {
+        biased;
+        end = must_end(&connection, known.as_ref()) => return Err(end.status),
+        received = received(&connection, call, kind, body, runtime) => received?,
     };
-    if let Some(runtime) = runtime {
-        inner.tidy(runtime);
+    let fleet = known.unwrap_or_else(|| ClientFleet::of(inner, &identity.fleet));
+    tokio::select! {
+        biased;
+        end = must_end(&connection, Some(&fleet)) => Err(end.status),
+        answer = resources(&connection, &fleet.runtime, kind, (identity, asked, charge)) => answer,
     }
-    answer
 }
 
 /// Who asks, and what.
-async fn received(
+async fn received<B: Body<Data = Bytes, Error: Display> + Unpin>(
     connection: &Connection,
     call: Call,
     kind: Kind,
-    body: Incoming,
+    body: B,
     fleet: Option<&FleetRuntime>,
 ) -> Result<(Arc<Identity>, Discovery, Charge), Status> {
     let limits = &connection.inner.limits;
@@ -68,21 +76,16 @@ async fn resources(
     connection: &Connection,
     runtime: &FleetRuntime,
     kind: Kind,
-    asked: Discovery,
-    mut charge: Charge,
+    (identity, asked, mut charge): (Arc<Identity>, Discovery, Charge),
 ) -> Result<Message, Status> {
     let inner = &connection.inner;
     let mut snapshots = runtime.watch();
     let is_published = snapshots.borrow().is_some();
-    if !is_published && !charge.wait(runtime, asked.subscription.bytes()) {
+    if !is_published && !charge.wait(runtime, kept_bytes(&identity, &asked)) {
         return Err(not_live().status);
     }
-    let view = tokio::select! {
-        view = time::timeout(inner.limits.client_timeout, published(&mut snapshots)) => view.ok().flatten(),
-        () = runtime.gone.cancelled() => None,
-        () = connection.stop.cancelled() => None,
-    };
-    let view = view.ok_or_else(|| not_live().status)?;
+    let view = time::timeout(inner.limits.client_timeout, published(&mut snapshots)).await;
+    let view = view.ok().flatten().ok_or_else(|| not_live().status)?;
     let now = Instant::now();
     let options = Options {
         style: Style::Sotw,
@@ -112,3 +115,6 @@ async fn resources(
     inner.metrics.bytes.get_or_create(&labels).inc_by(message.len() as u64);
     Ok(message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,10 @@
 //! In: pieces of a request. Out: its bytes, and its [`Charge`]: what it takes of [`Config::waiting_bytes`](crate::Config). It may list
 //! every name there is, and thousands of clients may come back at once, so those that arrive or wait are bounded together. A client that
 //! finds no room keeps what it has and comes again.
+//!
+//! The owner of the fleet of one object may not be the operator, so there are limits for each such fleet, for those of one namespace
+//! together, and for those of all namespaces. What fleets share is not charged for as much as a client that has nothing sends, so nobody
+//! can keep such a client of another fleet out.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -14,16 +18,19 @@ use tokio::time::{self, Instant};
 use tonic::{Code, Status};
 
 use super::Connection;
+use super::end::End;
 use super::grpc::Messages;
-use super::stream::End;
 use crate::fleet::FleetRuntime;
-use crate::identity::Fleet;
+use crate::identity::Identity;
 use crate::server::Inner;
+use crate::wire::request::Incoming;
 
-/// How many bytes of a request that is still arriving are not charged to all clients together, nor to those of the shared fleet: clients
-/// that have nothing send fewer, and find room however many others come back. Those of the fleet of one object, whose owner may not be
-/// the operator, are charged for every byte to the part of their fleet.
+/// How many bytes of a request that is still arriving are charged to its own fleet only, if that is the fleet of one object: clients that
+/// have nothing send fewer, and find room however many clients of other fleets come back.
 const UNCHARGED: usize = 64 << 10;
+/// Up to so many bytes, what is kept of a waiting client is not charged, and it may wait as long as it likes. A client that has nothing
+/// takes more for its stream.
+const NEGLIGIBLE: usize = 512;
 
 /// Receives the first request, from a client of this fleet if that is known yet; `None` if the client hung up. A large one may take its
 /// time as long as more of it comes: a client that is cut off sends all of it again.
@@ -32,8 +39,10 @@ pub(super) async fn receive<B: Body<Data = Bytes, Error: Display> + Unpin>(
     fleet: Option<&FleetRuntime>,
     requests: &mut Messages<B>,
 ) -> Result<Option<(Bytes, Charge)>, End> {
-    let inner = &connection.inner;
-    let (pause, limit) = (inner.limits.client_timeout, inner.limits.first_request_timeout);
+    let (inner, limits) = (&connection.inner, &connection.inner.limits);
+    let is_named = fleet.is_some_and(|fleet| fleet.waiting.is_some());
+    let limit = if is_named { limits.named_first_request_timeout } else { limits.first_request_timeout };
+    let pause = limits.client_timeout;
     let latest = Instant::now() + limit;
     let mut charge = Charge::new(inner, fleet);
     loop {
@@ -70,32 +79,37 @@ fn invalid(status: Status) -> End {
     End::new("invalid_request", status)
 }
 
-/// What a first request takes of the room for all of them, and of those for its fleet's, in bytes. It is free again when this is dropped.
+/// About how many bytes are kept of a client while its first request waits.
+pub(super) fn kept_bytes(identity: &Identity, request: &Incoming) -> usize {
+    identity.node.len() + identity.version.len() + request.bytes()
+}
+
+/// The bytes that one first request takes up of [`Config::waiting_bytes`](crate::Config), and of the limits of its fleet. Dropping it
+/// gives them back.
 pub(super) struct Charge {
+    /// Of the limits of the fleet, of its namespace and of the fleets of all objects; none for the shared fleet, and before the fleet is
+    /// known.
+    named: Option<[Share; 3]>,
     all: Share,
-    fleet: Vec<Share>,
-    /// The fleet is that of one object.
-    is_named: bool,
 }
 
 impl Charge {
     fn new(inner: &Inner, fleet: Option<&FleetRuntime>) -> Self {
-        let is_named = fleet.is_some_and(|fleet| matches!(fleet.fleet, Fleet::Named { .. }));
-        Self { all: Share::of(&inner.waiting), fleet: fleet.map(Share::of_fleet).unwrap_or_default(), is_named }
+        Self { named: fleet.and_then(Share::of_named), all: Share::of(&inner.waiting, UNCHARGED) }
     }
 
     /// Charges a request of which so much has arrived; `false` if there is no room.
     fn receive(&mut self, bytes: usize) -> bool {
-        let charged = bytes.saturating_sub(UNCHARGED);
-        self.set(if self.is_named { bytes } else { charged }, charged)
+        self.shares().all(|share| share.set(bytes.saturating_sub(share.uncharged)))
     }
 
-    /// Charges a request that waits for the first snapshot of its fleet as large as it is now; `false` if there is no room.
-    pub fn wait(&mut self, fleet: &FleetRuntime, bytes: usize) -> bool {
-        if self.fleet.is_empty() {
-            self.fleet = Share::of_fleet(fleet);
+    /// Charges a client that waits for the first snapshot of its fleet for what is kept of it; `false` if there is no room.
+    pub fn wait(&mut self, fleet: &FleetRuntime, kept: usize) -> bool {
+        if self.named.is_none() {
+            self.named = Share::of_named(fleet);
         }
-        self.set(bytes, bytes)
+        let bytes = if kept > NEGLIGIBLE { kept } else { 0 };
+        self.shares().all(|share| share.set(bytes))
     }
 
     /// Whether it takes nothing.
@@ -103,26 +117,29 @@ impl Charge {
         self.all.bytes() == 0
     }
 
-    /// Takes so many bytes of the fleet's room and of that for all from now on; `false` if there are not so many.
-    fn set(&mut self, of_fleet: usize, of_all: usize) -> bool {
-        // The fleet first: what is too much for it must not be missing elsewhere.
-        self.fleet.iter_mut().all(|share| share.set(of_fleet)) && self.all.set(of_all)
+    /// Those of the fleet first: what is too much for it must not be missing elsewhere.
+    fn shares(&mut self) -> impl Iterator<Item = &mut Share> {
+        self.named.iter_mut().flatten().chain([&mut self.all])
     }
 }
 
 /// What one request takes of a room.
 struct Share {
     room: Arc<Semaphore>,
+    /// How many bytes of the request are not charged while it arrives.
+    uncharged: usize,
     permits: Option<OwnedSemaphorePermit>,
 }
 
 impl Share {
-    fn of(room: &Arc<Semaphore>) -> Self {
-        Self { room: room.clone(), permits: None }
+    fn of(room: &Arc<Semaphore>, uncharged: usize) -> Self {
+        Self { room: room.clone(), uncharged, permits: None }
     }
 
-    fn of_fleet(fleet: &FleetRuntime) -> Vec<Self> {
-        fleet.waiting.iter().map(Self::of).collect()
+    fn of_named(fleet: &FleetRuntime) -> Option<[Self; 3]> {
+        let waiting = fleet.waiting.as_ref()?;
+        let shared = |room| Self::of(room, UNCHARGED);
+        Some([Self::of(&waiting.fleet, 0), shared(&waiting.namespace), shared(&waiting.all)])
     }
 
     fn bytes(&self) -> usize {
@@ -146,4 +163,4 @@ impl Share {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

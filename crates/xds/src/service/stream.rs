@@ -6,17 +6,18 @@
 //! is sent the rest.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
 use tokio::sync::watch;
 use tokio::time::{self, sleep_until};
-use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tracing::{debug, warn};
 
-use super::first_request::{self, Charge};
+use super::client_fleet::ClientFleet;
+use super::end::{End, must_end, not_live, removed};
+use super::first_request::{self, Charge, kept_bytes};
 use super::grpc::{Item, Messages, ResponseSender};
 use super::rate_limiter::RateLimiter;
 use super::{Call, Connection};
@@ -31,18 +32,6 @@ use crate::wire::request::{self, Incoming as Discovery};
 
 /// How long a client may take to hear why its stream ends.
 const FAREWELL: time::Duration = time::Duration::from_secs(1);
-
-/// Why a stream ends.
-pub(super) struct End {
-    pub reason: &'static str,
-    pub status: Status,
-}
-
-impl End {
-    pub fn new(reason: &'static str, status: Status) -> Self {
-        Self { reason, status }
-    }
-}
 
 /// Runs a stream to its end.
 pub(super) async fn run(connection: Arc<Connection>, call: Call, body: Incoming, out: ResponseSender) {
@@ -64,7 +53,6 @@ struct StreamTask<'a> {
     connection: &'a Connection,
     call: Call,
     runtime: &'a FleetRuntime,
-    clients_end: CancellationToken,
     client: Arc<Client>,
     requests: Messages,
     snapshots: watch::Receiver<Option<Arc<Snapshot>>>,
@@ -79,17 +67,15 @@ struct StreamTask<'a> {
 async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &ResponseSender) -> Option<End> {
     let inner = &connection.inner;
     let mut requests = Messages::new(body, inner.limits.request_bytes);
-    // Where the credential says the fleet, the request counts as one of that fleet's from its first byte on.
-    let known = connection.credential.fleet().map(|fleet| inner.runtime(fleet));
-    // Also who is still sending it must authenticate again when the clients of the fleet must.
-    let clients_end = known.as_ref().map(|runtime| runtime.clients_end());
+    // Where the credential says the fleet, the request counts as one of that fleet's from its first byte on. When the clients of the fleet
+    // must authenticate again, those that are still sending their first request must, too.
+    let known = connection.credential.fleet().map(|fleet| ClientFleet::of(inner, fleet));
+    let runtime = known.as_ref().map(|fleet| &*fleet.runtime);
     let first = tokio::select! {
-        first = first_request::receive(connection, known.as_deref(), &mut requests) => first,
+        biased;
+        end = must_end(connection, known.as_ref()) => Err(end),
+        first = first_request::receive(connection, runtime, &mut requests) => first,
         () = out.closed() => Ok(None),
-        () = ended(known.as_deref().map(|runtime| &runtime.gone)) => Err(removed()),
-        () = ended(clients_end.as_ref()) => Err(expired()),
-        () = connection.stop.cancelled() => Err(going()),
-        () = expiry(connection) => Err(expired()),
     };
     // The request may list every name there is, and must not be held on to for the life of the stream. What a returning client has is
     // read in place, so it stays in memory until the first snapshot.
@@ -97,24 +83,16 @@ async fn run_stream(connection: &Connection, call: Call, body: Incoming, out: &R
         Some((first, charge)) => Ok(Some((greet(connection, call, &first)?, charge))),
         None => Ok(None),
     });
-    let (runtime, end) = match greeted {
-        Ok(Some(((identity, first), charge))) => {
-            let runtime = known.unwrap_or_else(|| inner.runtime(&identity.fleet));
-            let clients_end = clients_end.unwrap_or_else(|| runtime.clients_end());
-            let first = (identity, first, charge);
-            let end = serve(connection, call, (&runtime, clients_end), first, requests, out).await;
-            (Some(runtime), end)
-        }
-        Ok(None) => (known, None),
-        Err(end) => (known, Some(end)),
+    let ((identity, first), charge) = match greeted {
+        Ok(Some(greeted)) => greeted,
+        Ok(None) => return None,
+        Err(end) => return Some(end),
     };
-    if let Some(runtime) = runtime {
-        inner.tidy(runtime);
-    }
-    end
+    let fleet = known.unwrap_or_else(|| ClientFleet::of(inner, &identity.fleet));
+    serve(connection, call, &fleet, (identity, first, charge), requests, out).await
 }
 
-/// Who it is that sent the first request, and what it asks.
+/// Who it is that sent the first request, and what it asks. Its error is dropped, for it cannot be about a response on this stream.
 pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Result<(Arc<Identity>, Discovery), End> {
     let refuse = |reason, status: Status| {
         warn!(peer = %connection.peer, service = call.service(), "refused a client: {}", status.message());
@@ -122,6 +100,7 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Resul
     };
     let mut first = request::decode(call.style, first, &connection.inner.limits)
         .map_err(|error| refuse("invalid_request", Status::invalid_argument(error.to_string())))?;
+    first.error = None;
     let node = first.node.take().unwrap_or_default();
     let identity = Identity::establish(&node, &connection.credential, Some(connection.peer))
         .map_err(|error| refuse("unauthorized", Status::permission_denied(error.to_string())))?;
@@ -138,17 +117,17 @@ pub(super) fn greet(connection: &Connection, call: Call, first: &Bytes) -> Resul
 async fn serve(
     connection: &Connection,
     call: Call,
-    (runtime, clients_end): (&FleetRuntime, CancellationToken),
+    fleet: &ClientFleet,
     (identity, first, mut charge): (Arc<Identity>, Discovery, Charge),
     requests: Messages,
     out: &ResponseSender,
 ) -> Option<End> {
-    let inner = &connection.inner;
+    let (inner, runtime) = (&connection.inner, &*fleet.runtime);
     let mut snapshots = runtime.watch();
     let mut restored = runtime.restored();
     let has_nothing = !first.subscription.is_of_returning();
     let is_served = snapshots.borrow().is_some() || has_nothing && restored.borrow().is_some();
-    if !is_served && !charge.wait(runtime, first.subscription.bytes()) {
+    if !is_served && !charge.wait(runtime, kept_bytes(&identity, &first)) {
         let why = format!("fleet {} is not published yet, and too many bytes of first requests wait", runtime.fleet);
         inner.ended_early(connection.peer, "not_live", &why);
         return Some(not_live());
@@ -157,13 +136,10 @@ async fn serve(
     // Nothing before everything: until the fleet is published, the client waits, or starts with what was published before.
     let view = tokio::select! {
         biased;
+        end = must_end(connection, Some(fleet)) => return Some(end),
         view = published(&mut snapshots) => view?,
         view = published(&mut restored), if has_nothing => view?,
         () = out.closed() => return None,
-        () = runtime.gone.cancelled() => return Some(removed()),
-        () = clients_end.cancelled() => return Some(expired()),
-        () = connection.stop.cancelled() => return Some(going()),
-        () = expiry(connection) => return Some(expired()),
         () = time::sleep(wait), if !charge.is_free() => {
             let why = format!("fleet {} was not published within {wait:?}", runtime.fleet);
             inner.ended_early(connection.peer, "not_live", &why);
@@ -194,27 +170,13 @@ async fn serve(
     let limits = &inner.limits;
     let limiter = RateLimiter::new(limits.request_burst, limits.requests_per_second, now);
     let resolved = RateLimiter::new(limits.resolved_per_second, limits.resolved_per_second, now);
-    let mut task = StreamTask {
-        connection,
-        call,
-        runtime,
-        clients_end,
-        client,
-        requests,
-        snapshots,
-        limiter,
-        resolved,
-        pause: None,
-        out,
-    };
-    let end = match task.take(first).await {
-        Ok(()) => {
-            if !task.client.session.lock().is_returning() {
-                runtime.rejections.forget(&identity.node, call.only);
-            }
-            task.run().await
-        }
-        Err(end) => Some(end),
+    let mut task =
+        StreamTask { connection, call, runtime, client, requests, snapshots, limiter, resolved, pause: None, out };
+    // A client that reads too slowly to be sent more is cut off, too.
+    let end = tokio::select! {
+        biased;
+        end = must_end(connection, Some(fleet)) => Some(end),
+        end = task.run(first) => end,
     };
     runtime.leave(id);
     let reason = end.as_ref().map_or("left", |end| end.reason);
@@ -225,8 +187,14 @@ async fn serve(
 }
 
 impl StreamTask<'_> {
-    async fn run(&mut self) -> Option<End> {
-        let mut expiry = Box::pin(expiry(self.connection));
+    /// Takes the first request, and all that comes after it; `None` if the client hung up.
+    async fn run(&mut self, first: Discovery) -> Option<End> {
+        if let Err(end) = self.take(first).await {
+            return Some(end);
+        }
+        if !self.client.session.lock().is_returning() {
+            self.runtime.rejections.forget(&self.client.identity.node, self.call.only);
+        }
         // A client may say all it will ever say and go on listening.
         let mut listening = true;
         loop {
@@ -273,10 +241,6 @@ impl StreamTask<'_> {
                 }
                 () = alarm => {}
                 () = self.out.closed() => return None,
-                () = self.runtime.gone.cancelled() => return Some(removed()),
-                () = self.clients_end.cancelled() => return Some(expired()),
-                () = self.connection.stop.cancelled() => return Some(going()),
-                () = &mut expiry => return Some(expired()),
             }
         }
     }
@@ -403,45 +367,7 @@ impl StreamTask<'_> {
     }
 }
 
-/// When a token is cancelled; never if there is none.
-async fn ended(token: Option<&CancellationToken>) {
-    match token {
-        Some(token) => token.cancelled().await,
-        None => std::future::pending().await,
-    }
-}
-
 /// The first snapshot of a fleet, once there is one.
 pub(super) async fn published(snapshots: &mut watch::Receiver<Option<Arc<Snapshot>>>) -> Option<Arc<Snapshot>> {
     snapshots.wait_for(Option::is_some).await.ok()?.clone()
-}
-
-/// Done when the client's certificate has expired.
-async fn expiry(connection: &Connection) {
-    let Some(expires) = connection.credential.expires() else { return std::future::pending().await };
-    while let Ok(left) = expires.duration_since(SystemTime::now()) {
-        // The wall clock may be set, so it is looked at now and then.
-        time::sleep(left.min(time::Duration::from_secs(60))).await;
-    }
-}
-
-fn going() -> End {
-    End::new("shutdown", Status::unavailable("this replica is going away, connect to another"))
-}
-
-pub(super) fn not_live() -> End {
-    End::new("not_live", Status::unavailable("nothing is published yet, keep what you have"))
-}
-
-fn removed() -> End {
-    End::new("fleet_gone", Status::unavailable("the fleet is gone"))
-}
-
-fn expired() -> End {
-    End::new(
-        "expired",
-        Status::unauthenticated(
-            "the client certificate or token has expired, or its fleet belongs to somebody else by now",
-        ),
-    )
 }

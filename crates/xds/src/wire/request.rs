@@ -16,6 +16,9 @@ use crate::wire::initial_versions::{self, InitialVersions};
 #[cfg(test)]
 mod tests;
 
+/// How long a type URL may be, in bytes: many times the longest of Envoy's API. The answer to an unknown type repeats it.
+const MAX_TYPE_URL: usize = 1 << 10;
+
 /// A request as it came, its type not yet looked at.
 #[derive(Clone, Debug)]
 pub struct Incoming {
@@ -29,6 +32,15 @@ pub struct Incoming {
     pub error: Option<String>,
     /// What it says about the subscription.
     pub subscription: Subscription,
+}
+
+impl Incoming {
+    /// About how many bytes of memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let node = self.node.as_ref().map_or(0, Vec::len);
+        let error = self.error.as_ref().map_or(0, String::len);
+        self.type_url.len() + node + error + self.subscription.bytes()
+    }
 }
 
 /// Why a request is refused.
@@ -46,6 +58,9 @@ pub enum Malformed {
     /// A node that is too large.
     #[error("a node of {0} bytes")]
     Node(usize),
+    /// A type URL that is too long.
+    #[error("a type URL of {0} bytes")]
+    TypeUrl(usize),
 }
 
 /// Reads a request.
@@ -64,6 +79,9 @@ pub fn decode(style: Style, bytes: &Bytes, limits: &Limits) -> Result<Incoming, 
                 incoming.node = Some(value.to_vec());
             }
             (Subscription::Delta { .. }, 2) | (Subscription::Sotw { .. }, 4) => {
+                if value.len() > MAX_TYPE_URL {
+                    return Err(Malformed::TypeUrl(value.len()));
+                }
                 incoming.type_url = text(value)?.to_owned()
             }
             (Subscription::Delta { subscribe, .. }, 3) => subscribe.push(counted(value, &mut names, limits)?),

@@ -131,6 +131,33 @@ async fn streams_end_with_their_fleet() {
     assert_eq!(names(&waiting.next().await), ["new"]);
 }
 
+/// What is published then may be for the clients of another owner.
+#[tokio::test]
+async fn clients_that_must_authenticate_again_are_sent_nothing_that_is_published_later() {
+    let running = Running::insecure().await;
+    let fleet = Fleet::named("shop", "edge");
+    let open = async || {
+        let stream = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+        stream.subscribe(Some(node("a", "shop/edge")), Kind::Listener, &[]).await;
+        stream
+    };
+    let publish_to_others = |text: &str| {
+        running.server.disconnect(&fleet);
+        running.publish_to(&fleet, everything(text), &[]);
+    };
+    let mut waiting = open().await;
+    assert!(waiting.is_silent().await, "nothing is published yet");
+    publish_to_others("new");
+    assert_eq!(waiting.try_next().await.unwrap_err().code(), Code::Unauthenticated);
+    // A stream learns of both at the same time.
+    for at in 0..20 {
+        let mut stream = open().await;
+        stream.next().await;
+        publish_to_others(&at.to_string());
+        assert_eq!(stream.try_next().await.unwrap_err().code(), Code::Unauthenticated);
+    }
+}
+
 #[tokio::test]
 async fn an_envoy_that_is_too_old_is_told_why() {
     let required_envoy = Some(RequiredEnvoy { version: (1, 38), why: "upgrade it" });

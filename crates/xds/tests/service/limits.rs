@@ -7,8 +7,9 @@ use bytes::Bytes;
 use envoy_api::envoy::config::core::v3::Node;
 use envoy_api::envoy::service::discovery::v3::{DeltaDiscoveryRequest, DiscoveryRequest};
 use tokio::net::TcpStream;
+use tokio::sync::broadcast;
 use tonic::Code;
-use xds::{Batch, Changes, Config, Fleet, Kind, Limits, PublishError, Security};
+use xds::{Batch, Changes, Config, Event, Fleet, Kind, Limits, PublishError, Security};
 
 use crate::client::{DELTA_ADS, Delta, Running, bodies, fetch, names, node, resource, soon};
 use crate::handshakes::metrics;
@@ -79,6 +80,14 @@ async fn a_name_that_is_too_long() {
         ..Default::default()
     };
     assert_cut(&running, request, Code::ResourceExhausted).await;
+}
+
+#[tokio::test]
+async fn a_type_url_that_is_too_long() {
+    let running = limited(Limits::default()).await;
+    let node = Some(node("odd", "shared"));
+    let request = DeltaDiscoveryRequest { node, type_url: "x".repeat(10 << 20), ..Default::default() };
+    assert_cut(&running, request, Code::InvalidArgument).await;
 }
 
 #[tokio::test]
@@ -239,25 +248,6 @@ fn first_request(id: &str) -> Bytes {
     })
 }
 
-/// Proxies of a busy controller send first requests of megabytes; those of all together may take longer than one may be silent.
-#[tokio::test]
-async fn a_first_request_may_take_its_time_as_long_as_more_of_it_comes() {
-    let client_timeout = Duration::from_secs(3);
-    let running = limited(Limits { client_timeout, ..Limits::default() }).await;
-    let (response, mut requests) = by_hand(&running).await;
-    let mut body = soon("response headers", response).await.unwrap().into_body();
-    let request = first_request("slow");
-    let begun = Instant::now();
-    for piece in request.chunks(request.len().div_ceil(8)) {
-        // The time that passes is what is tested.
-        tokio::time::sleep(client_timeout / 5).await;
-        requests.send_data(Bytes::copy_from_slice(piece), false).unwrap();
-    }
-    assert!(begun.elapsed() > client_timeout);
-    let answer = soon("an answer", body.data()).await.expect("the stream goes on").unwrap();
-    assert!(!answer.is_empty());
-}
-
 #[tokio::test]
 async fn a_first_request_that_never_ends_is_not_waited_for() {
     let first_request_timeout = Duration::from_millis(1500);
@@ -288,17 +278,14 @@ async fn a_first_request_that_never_ends_is_not_waited_for() {
 }
 
 /// Speaks HTTP/2 by hand, so as not to read what it is sent.
-#[tokio::test]
-async fn a_client_that_does_not_read_is_let_go() {
-    let running = limited(Limits { client_timeout: Duration::from_millis(300), ..Limits::default() }).await;
-    let (response, mut requests) = by_hand(&running).await;
+async fn that_does_not_read(running: &Running) -> (h2::SendStream<Bytes>, h2::RecvStream) {
+    let (response, mut requests) = by_hand(running).await;
     let subscribe = |node, name: &str| DeltaDiscoveryRequest {
         node,
         type_url: Kind::Route.type_url().to_owned(),
         resource_names_subscribe: vec![name.to_owned()],
         ..Default::default()
     };
-    let mut events = running.server.events();
     requests.send_data(frame(&subscribe(Some(node("stuck", "shared")), "big0")), false).unwrap();
     let body = soon("response headers", response).await.unwrap().into_body();
     let big = |at: usize| resource(Kind::Route, &format!("big{at}"), &"x".repeat(1 << 20));
@@ -309,17 +296,48 @@ async fn a_client_that_does_not_read_is_let_go() {
         ask.response_nonce = format!("{at:x}");
         requests.send_data(frame(&ask), false).unwrap();
     }
-    soon("the stream to be given up", async {
+    (requests, body)
+}
+
+/// Waits until the stream of a client that does not read has ended; says why it did.
+async fn stuck_left(events: &mut broadcast::Receiver<Event>) -> &'static str {
+    soon("the stream to end", async {
         loop {
-            if let xds::Event::Left { client, .. } = events.recv().await.unwrap() {
-                return assert_eq!(&*client.node, "stuck");
+            if let Event::Left { client, reason } = events.recv().await.unwrap() {
+                assert_eq!(&*client.node, "stuck");
+                return reason;
             }
         }
     })
-    .await;
+    .await
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go() {
+    let running = limited(Limits { client_timeout: Duration::from_millis(300), ..Limits::default() }).await;
+    let mut events = running.server.events();
+    let client = that_does_not_read(&running).await;
+    assert_eq!(stuck_left(&mut events).await, "stalled");
     assert!(running.server.acks(&Fleet::Shared).unwrap().clients().is_empty());
-    drop(body);
+    drop(client);
     assert_served(&running).await;
+}
+
+/// What it has not been sent yet may be for the clients of another owner.
+#[tokio::test]
+async fn a_client_that_does_not_read_must_authenticate_again_like_the_others() {
+    let running = limited(Limits::default()).await;
+    let mut events = running.server.events();
+    let _client = that_does_not_read(&running).await;
+    // The first response is being sent, the second waits, and there is room for no third.
+    soon("two responses", async {
+        while !metrics(&running).contains("sesame_xds_responses_total{type=\"rds\"} 2\n") {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    running.server.disconnect(&Fleet::Shared);
+    assert_eq!(stuck_left(&mut events).await, "expired");
 }
 
 fn frame(request: &DeltaDiscoveryRequest) -> Bytes {

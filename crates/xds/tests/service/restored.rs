@@ -144,8 +144,23 @@ async fn clients_of_a_fleet_that_is_never_published_give_their_room_to_others() 
     assert_eq!(names(&new.next().await), ["one", "two"], "who takes no room waits");
 }
 
+/// Its id is kept, if nothing else is.
 #[tokio::test]
-async fn clients_of_one_object_take_no_more_than_a_part_of_that_room() {
+async fn a_client_with_a_long_id_takes_room_and_gives_it_to_others() {
+    let limits = Limits { first_snapshot_timeout: Duration::from_secs(1), ..Limits::default() };
+    let config = Config { waiting_bytes: 100_000, limits, ..Config::default() };
+    let running = Running::start(config, Security::Insecure).await;
+    for _ in 0..2 {
+        let mut client = Delta::open(running.channel().await, DELTA_ADS).await.unwrap();
+        let begun = Instant::now();
+        client.subscribe(Some(node(&"n".repeat(60_000), "shared")), Kind::Cluster, &[]).await;
+        assert_eq!(client.end().await.code(), Code::Unavailable);
+        assert!(begun.elapsed() >= Duration::from_secs(1), "there was room");
+    }
+}
+
+#[tokio::test]
+async fn clients_of_one_namespace_take_no_more_than_a_part_of_that_room() {
     let running = Running::start(Config { waiting_bytes: 12_000, ..Config::default() }, Security::Insecure).await;
     let held = "x".repeat(1000);
     let open = async |fleet: &str| {
@@ -155,8 +170,10 @@ async fn clients_of_one_object_take_no_more_than_a_part_of_that_room() {
     };
     let mut first = open("shop/edge").await;
     assert!(first.is_silent().await, "there is room");
-    assert_eq!(open("shop/edge").await.end().await.code(), Code::Unavailable);
-    for fleet in ["shop/other", "shared", "shared"] {
+    for fleet in ["shop/edge", "shop/other"] {
+        assert_eq!(open(fleet).await.end().await.code(), Code::Unavailable, "{fleet}");
+    }
+    for fleet in ["bank/edge", "shared", "shared"] {
         assert!(open(fleet).await.is_silent().await, "{fleet}");
     }
 }

@@ -101,6 +101,17 @@ fn names_are_counted_before_they_are_kept() {
     assert_eq!(decode(Style::Delta, &message.encode_to_vec().into(), &limits).err(), Some(Malformed::Names(10)));
 }
 
+#[test]
+fn a_type_url_is_not_kept_however_long_it_is() {
+    let type_url = "x".repeat(10 << 20);
+    let delta = DeltaDiscoveryRequest { type_url: type_url.clone(), ..Default::default() };
+    let sotw = DiscoveryRequest { type_url, ..Default::default() };
+    for (style, bytes) in [(Style::Delta, delta.encode_to_vec()), (Style::Sotw, sotw.encode_to_vec())] {
+        let refused = decode(style, &bytes.into(), &Limits::default()).err();
+        assert_eq!(refused, Some(Malformed::TypeUrl(10 << 20)), "{style:?}");
+    }
+}
+
 /// Not even one that is a number: nor is it taken for one of something that stands in.
 #[test]
 fn a_foreign_version_never_matches() {
