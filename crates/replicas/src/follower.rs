@@ -65,8 +65,9 @@ async fn exchange(inner: &Inner, peer: Peer) -> bool {
     let (asks, asked) = mpsc::unbounded_channel();
     let mut synced = false;
     let listening = async {
+        let mut reader = message::Reader::new(address);
         while let Some(message) = receiver.next().await {
-            match message::read::<LeaderMessage>(&message, address) {
+            match reader.read::<LeaderMessage>(&message) {
                 Ok(message) => {
                     synced |= message.synced;
                     on_message(inner, message, &asks);
@@ -115,7 +116,7 @@ impl Outbox {
         // Before the counts: whoever counts a refusal knows whose it is.
         let refusals = page.fill(&mut self.refusals);
         let answers = page.fill(&mut self.answers);
-        let certificates = self.certificates.take();
+        let certificates = page.take(&mut self.certificates);
         let message = FollowerMessage { quarantine_changes, answers, refusals, rejections, certificates };
         (message != FollowerMessage::default()).then_some(message)
     }
@@ -228,5 +229,39 @@ impl Sent {
                 out.answers.push_back((question, counts));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{holders::bounded, page::PAGE};
+    use xds::Kind;
+
+    #[test]
+    fn certificates_wait_for_a_message_that_they_fit_into() {
+        const ANSWERS: usize = 4_000;
+        let answer = |at: usize| {
+            let name = format!("cluster-{at}").into();
+            (Question { fleet: Fleet::Shared, kind: Kind::Cluster, name, version: u64::MAX }, FleetAckCounts::default())
+        };
+        let proxies = |at: i64| {
+            let names = vec![format!("envoy-{at}")];
+            CertificateHolders { names, count: 1, is_proxy: true, leaf: Some(at), ..CertificateHolders::default() }
+        };
+        let reported = bounded((0..5_000).map(proxies).collect());
+        let mut out = Outbox {
+            answers: (0..ANSWERS).map(answer).collect(),
+            certificates: Some(reported.clone()),
+            ..Outbox::default()
+        };
+        let (mut answers, mut certificates) = (0, None);
+        while let Some(message) = out.page() {
+            let bytes = serde_json::to_vec(&message).map_or(0, |json| json.len());
+            assert!(bytes < PAGE + 1_000, "{bytes} bytes");
+            answers += message.answers.len();
+            certificates = certificates.or(message.certificates);
+        }
+        assert_eq!((answers, certificates), (ANSWERS, Some(reported)));
     }
 }

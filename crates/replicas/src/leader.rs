@@ -57,8 +57,9 @@ async fn receive_messages(
     mut receiver: PeerReceiver,
     decided: mpsc::Sender<(Question, bool)>,
 ) {
+    let mut reader = message::Reader::new(address);
     while let Some(message) = receiver.next().await {
-        match message::read(&message, address) {
+        match reader.read(&message) {
             Ok(message) => on_message(inner, id, message, &decided),
             Err(error) => return warn!(peer = %address, %error, "invalid message from a replica"),
         }

@@ -33,6 +33,7 @@
 
 mod ack_reports;
 mod follower;
+mod holders;
 mod leader;
 mod message;
 mod outcomes;
@@ -132,6 +133,7 @@ impl Replicas {
 
     /// Tells the leader which certificates this replica and its proxies have.
     pub fn report_certificates(&self, holders: Vec<CertificateHolders>) {
+        let holders = holders::bounded(holders);
         let mut certificates = self.0.certificates.lock();
         if certificates.own.as_ref() != Some(&holders) {
             certificates.own = Some(holders);

@@ -6,7 +6,11 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::Arc,
+};
 use tracing::{debug, info};
 use xds::{Fleet, FleetAckCounts, Kind, Nack, Name, QuarantineTarget, Quarantined, Version};
 
@@ -139,7 +143,7 @@ pub(crate) struct FollowerMessage {
     pub refusals: Vec<(Question, Option<Nack>)>,
     /// Resources that all its proxies of some version of Envoy rejected: do others accept them?
     pub rejections: Vec<Question>,
-    /// The certificates that it and its proxies have, if that has changed.
+    /// The certificates that it and its proxies have, all of them ([`crate::holders`]), if that has changed.
     pub certificates: Option<Vec<CertificateHolders>>,
 }
 
@@ -172,18 +176,41 @@ impl ReplicaMessage for LeaderMessage {
     const LISTS: &'static [&'static str] = &["quarantine_changes", "asks", "outcomes"];
 }
 
-/// Reads a message of another replica, without the elements of lists that this version cannot read.
-pub(crate) fn read<M: ReplicaMessage>(bytes: &[u8], peer: SocketAddr) -> serde_json::Result<M> {
-    let (message, skipped) = known(bytes)?;
-    if !skipped.is_empty() {
-        info!(%peer, ?skipped, "skipped parts of a message from a replica of another version, which this version does not know");
+/// How many elements of each list of a message were skipped.
+type Skipped = BTreeMap<&'static str, usize>;
+
+/// Reads the messages of one replica.
+pub(crate) struct Reader {
+    peer: SocketAddr,
+    /// The lists of which elements were skipped: each is logged once, however many messages follow.
+    logged: BTreeSet<&'static str>,
+}
+
+impl Reader {
+    pub fn new(peer: SocketAddr) -> Self {
+        Self { peer, logged: BTreeSet::new() }
     }
-    Ok(message)
+
+    /// Reads a message, without the elements of lists that this version cannot read.
+    pub fn read<M: ReplicaMessage>(&mut self, bytes: &[u8]) -> serde_json::Result<M> {
+        let (message, skipped) = known(bytes)?;
+        let skipped = self.unlogged(skipped);
+        if !skipped.is_empty() {
+            info!(peer = %self.peer, ?skipped, "skipping elements of messages from a replica of another version, which this version does not know");
+        }
+        Ok(message)
+    }
+
+    /// Those of lists that were not logged yet, which count as logged from now on.
+    fn unlogged(&mut self, mut skipped: Skipped) -> Skipped {
+        skipped.retain(|list, _| self.logged.insert(*list));
+        skipped
+    }
 }
 
 /// What this version can read of a message, and how many elements of each list it cannot.
-fn known<M: ReplicaMessage>(bytes: &[u8]) -> serde_json::Result<(M, BTreeMap<&'static str, usize>)> {
-    let mut skipped = BTreeMap::new();
+fn known<M: ReplicaMessage>(bytes: &[u8]) -> serde_json::Result<(M, Skipped)> {
+    let mut skipped = Skipped::new();
     if let Ok(message) = serde_json::from_slice(bytes) {
         return Ok((message, skipped));
     }
@@ -293,6 +320,16 @@ mod tests {
         }
         let certificates = r#"{"certificates": [{"count": 1}, {"count": "some"}]}"#;
         assert!(known::<FollowerMessage>(certificates.as_bytes()).is_err(), "no replica's certificates are skipped");
+    }
+
+    #[test]
+    fn what_is_skipped_is_logged_once_for_each_list() {
+        let mut reader = Reader::new(SocketAddr::from(([192, 0, 2, 1], 8001)));
+        let skipped = |lists: &[&'static str]| lists.iter().map(|list| (*list, 2)).collect::<Skipped>();
+        assert_eq!(reader.unlogged(skipped(&[])), skipped(&[]));
+        assert_eq!(reader.unlogged(skipped(&["asks"])), skipped(&["asks"]));
+        assert_eq!(reader.unlogged(skipped(&["asks", "outcomes"])), skipped(&["outcomes"]));
+        assert_eq!(reader.unlogged(skipped(&["asks", "outcomes"])), skipped(&[]));
     }
 
     #[test]

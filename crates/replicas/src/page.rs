@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 
 /// The approximate size of a page, in bytes.
-const PAGE: usize = 256 << 10;
+pub(crate) const PAGE: usize = 256 << 10;
 
 /// The room left in one message.
 pub(crate) struct Page {
@@ -32,6 +32,17 @@ impl Page {
             taken.extend(queue.pop_front());
         }
         taken
+    }
+
+    /// Takes something that is sent whole, if it fits. The first thing on a page always does.
+    pub fn take<T: Serialize>(&mut self, item: &mut Option<T>) -> Option<T> {
+        let bytes = serde_json::to_vec(item.as_ref()?).map_or(0, |json| json.len() + 1);
+        if bytes > self.room && self.room < PAGE {
+            self.room = 0;
+            return None;
+        }
+        self.room = self.room.saturating_sub(bytes);
+        item.take()
     }
 }
 

@@ -255,7 +255,7 @@ async fn who_is_let_in_and_cut_off_comes_back_less_and_less_often() {
     let cut = std::time::Instant::now();
     drop(leader);
     drop(within("a stream", TIMEOUT, peers.recv()).await.unwrap().unwrap());
-    assert!(cut.elapsed() < Duration::from_millis(1600), "{:?}", cut.elapsed());
+    assert!(cut.elapsed() < Duration::from_secs(3), "{:?}", cut.elapsed());
 }
 
 /// A leader, and a replica that follows it, once the stream is there: until then each would decide alone.
