@@ -68,20 +68,37 @@ pub(crate) fn to(facts: &StatusFacts, current: Current<'_>) -> Option<Change> {
     Some(if is_empty(&wanted) { Change::Withdraw } else { Change::Apply(wanted) })
 }
 
-/// What must be written to an object that is not ours, if it shows that it was.
-pub(crate) fn to_withdraw(addresses: &[Address], current: Current<'_>) -> Option<Change> {
+/// What must be written to an object that is not ours, if it says something that may be ours. Where it is not known whether anything of
+/// it is, the marks tell.
+pub(crate) fn to_withdraw(addresses: &[Address], has_ours: Option<bool>, current: Current<'_>) -> Option<Change> {
     if current.layout.is_atomic() {
         return json_patch::operations_to_withdraw(current).map(Change::Patch);
     }
-    let has = |mark: &Mark| match mark {
-        Mark::TextPrefix(field, prefix) => current.status[*field].as_str().is_some_and(|text| text.starts_with(prefix)),
+    let is_marked = || current.layout.marks.iter().any(|mark| has(mark, addresses, current.status));
+    (has_ours.unwrap_or_else(is_marked) && says_anything(current)).then_some(Change::Withdraw)
+}
+
+/// Whether a status shows by this mark that we wrote it.
+fn has(mark: &Mark, addresses: &[Address], status: &Value) -> bool {
+    match mark {
+        Mark::TextPrefix(field, prefix) => status[*field].as_str().is_some_and(|text| text.starts_with(prefix)),
         Mark::LoadBalancer(field) => {
             let ours: Vec<Value> = addresses.iter().map(render::address).collect();
-            let served = render::list(&current.status[*field]["ingress"]);
+            let served = render::list(&status[*field]["ingress"]);
             !served.is_empty() && served.iter().all(|address| ours.contains(address))
         }
-    };
-    current.layout.marks.iter().any(has).then_some(Change::Withdraw)
+        Mark::Condition(kind, prefixes) => {
+            let message = render::condition(status, kind).and_then(|condition| condition["message"].as_str());
+            message.is_some_and(|message| prefixes.iter().any(|prefix| message.starts_with(prefix)))
+        }
+    }
+}
+
+/// Whether a status says anything where the facts of its kind stand, whoever said it.
+fn says_anything(Current { layout, status, .. }: Current<'_>) -> bool {
+    layout.fields.iter().any(|field| !is_empty(&status[*field]))
+        || layout.conditions.iter().any(|kind| render::condition(status, kind).is_some())
+        || layout.lists.iter().any(|list| !render::list(&status[list.field]).is_empty())
 }
 
 /// Whether the object says something about a later generation than we have seen: that stands.

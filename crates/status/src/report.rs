@@ -50,12 +50,26 @@ impl Programmed {
     }
 
     /// Whether this takes back what the status says of the same batch: a proxy that starts again and again is there and gone by turns.
-    /// That proxies have acknowledged what no proxy had takes nothing back.
+    /// That proxies have acknowledged what no proxy had, or what some of them had not, takes nothing back.
     pub(crate) fn takes_back(&self, written: &Self) -> bool {
         let is_acknowledged = |it: &Self| matches!(it.proxies, Some(ProxyState::Acknowledged { .. }));
         let was_awaited = matches!(written.proxies, Some(ProxyState::NoProxies { .. } | ProxyState::Waiting));
         let is_other = self.batch == written.batch && self.proxies != written.proxies;
-        is_other && (is_acknowledged(written) || was_awaited && !is_acknowledged(self))
+        is_other && !self.completes(written) && (is_acknowledged(written) || was_awaited && !is_acknowledged(self))
+    }
+
+    /// Whether all connected proxies have accepted what some of them had not, and no fewer are connected: the proxy that had not may
+    /// otherwise be gone for the moment.
+    fn completes(&self, written: &Self) -> bool {
+        let (
+            Some(ProxyState::Acknowledged { counts: before, refusal: refused }),
+            Some(ProxyState::Acknowledged { counts, refusal: None }),
+        ) = (&written.proxies, &self.proxies)
+        else {
+            return false;
+        };
+        let was_partial = refused.is_some() || before.acknowledged < before.connected;
+        was_partial && counts.acknowledged == counts.connected && counts.connected >= before.connected
     }
 
     /// Takes a report that came later, unless it is about an earlier batch. Within a batch, what proxies have answered is later than

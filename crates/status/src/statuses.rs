@@ -30,8 +30,8 @@ const UNDONE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// installation, or another controller, writes to the same field, and both would go on for ever.
 const CONTESTED: (u32, Duration) = (3, Duration::from_secs(3600));
 
-/// How long to wait after a write before another that only says otherwise what proxies make of the same version, and [takes
-/// back](Programmed::takes_back) what the first one said: a proxy that starts again and again must not cause a write each time.
+/// How long to wait after a write before another one that changes only what proxies report about the same version, and [takes
+/// back](Programmed::takes_back) what the first one says: a proxy that restarts again and again must not cause a write each time.
 const PROXIES: Duration = Duration::from_secs(10);
 
 /// How long the status of an object that proxies have not acknowledged is [held back](Acknowledgement::Awaited).
@@ -101,6 +101,9 @@ struct Entry {
     in_flight: bool,
     /// What was last written.
     last: Option<Written>,
+    /// Whether anything in its status may be ours: from when it is ours until that is withdrawn. Not known of an object that was
+    /// another process's.
+    has_ours: Option<bool>,
     /// How often that was written before.
     undone: u32,
     failures: u32,
@@ -218,7 +221,10 @@ impl Statuses {
 
     /// All verdicts about an object; none if it is not ours.
     pub fn claim(&mut self, key: &ObjectRef, verdicts: Verdicts, now: Instant) {
-        self.update(key, now, |entry| entry.verdicts = verdicts);
+        self.update(key, now, |entry| {
+            entry.has_ours = if verdicts.is_some() { Some(true) } else { entry.has_ours };
+            entry.verdicts = verdicts;
+        });
     }
 
     /// The facts that the translation of an object has decided.
@@ -329,6 +335,7 @@ impl Statuses {
         match outcome {
             Outcome::Written(written) => {
                 lag = entry.behind.take().map(|since| now.saturating_duration_since(since));
+                entry.has_ours = Some(change != Change::Withdraw);
                 let change = change.digest();
                 let again = entry.last.is_some_and(|last| last.change == change);
                 entry.undone = if again { entry.undone + 1 } else { 0 };
@@ -449,7 +456,7 @@ impl Statuses {
                 };
                 change::to(&(kind.facts)(&input), current)?
             }
-            None => change::to_withdraw(addresses, current)?,
+            None => change::to_withdraw(addresses, entry.has_ours, current)?,
         };
         // Written already, and this is what the API server made of it: what another controller wrote stands.
         let is_settled = |last: Written| last.status == hash_of(&object.status) && last.change == change.digest();
@@ -475,7 +482,8 @@ impl Entry {
     fn renew(&mut self) {
         let (verdicts, translated) = (self.verdicts.take(), self.translated.take());
         let (programmed, in_flight) = (std::mem::take(&mut self.programmed), self.in_flight);
-        *self = Entry { verdicts, translated, programmed, in_flight, ..Entry::default() };
+        let has_ours = verdicts.as_ref().map(|_| true);
+        *self = Entry { verdicts, translated, programmed, in_flight, has_ours, ..Entry::default() };
     }
 
     /// Whether the control loop has said anything about the object.

@@ -36,7 +36,7 @@ pub struct StatusLayout {
     pub conditions: &'static [&'static str],
     /// The lists whose entries have conditions of their own.
     pub lists: &'static [ListLayout],
-    /// How a status shows that we wrote it: what is then no longer ours is taken back.
+    /// How a status shows that we wrote it: what is then no longer ours is withdrawn, also by a process that has not written it.
     pub marks: &'static [Mark],
 }
 
@@ -79,4 +79,6 @@ pub enum Mark {
     TextPrefix(&'static str, &'static str),
     /// This field holds addresses of a load balancer, and all of them are ours.
     LoadBalancer(&'static str),
+    /// The message of the condition of this type begins with one of these texts.
+    Condition(&'static str, &'static [&'static str]),
 }

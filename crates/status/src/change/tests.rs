@@ -7,7 +7,11 @@ const MERGED: StatusLayout = StatusLayout {
     fields: &["state", "loadBalancer"],
     conditions: &["Accepted", "Programmed"],
     lists: &[ListLayout { field: "listeners", fields: &["attachedRoutes"], conditions: &["Accepted"], atomic: None }],
-    marks: &[Mark::TextPrefix("state", "SES"), Mark::LoadBalancer("loadBalancer")],
+    marks: &[
+        Mark::TextPrefix("state", "SES"),
+        Mark::LoadBalancer("loadBalancer"),
+        Mark::Condition("Accepted", &["All is well.", "SES"]),
+    ],
 };
 /// A kind whose one list has entries of several controllers, as a route is.
 const SHARED: StatusLayout = StatusLayout {
@@ -124,11 +128,22 @@ fn what_was_said_about_a_later_generation_stands() {
 #[test]
 fn what_is_no_longer_ours_is_taken_back_if_it_shows_that_we_wrote_it() {
     let ours = [Address::ip("192.0.2.1"), Address::ip("192.0.2.2")];
-    let withdraws = |status: Value| to_withdraw(&ours, at(&MERGED, &status, 1)) == Some(Change::Withdraw);
+    let withdraws = |status: Value| to_withdraw(&ours, None, at(&MERGED, &status, 1)) == Some(Change::Withdraw);
+    let accepted = |message: &str| json!({ "conditions": [{ "type": "Accepted", "message": message }] });
+    assert!(withdraws(accepted("All is well.")) && withdraws(accepted("SES1: it is not")));
+    assert!(
+        !withdraws(accepted("Waiting for controller")) && !withdraws(json!({ "conditions": [{ "type": "Ready" }] }))
+    );
     assert!(withdraws(json!({ "state": "SES1: a" })));
     assert!(withdraws(json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }] } })));
     assert!(!withdraws(json!({ "state": "ready", "loadBalancer": { "ingress": [{ "ip": "192.0.2.9" }] } })));
     assert!(!withdraws(json!({ "loadBalancer": {} })) && !withdraws(Value::Null));
+    // What this process knows counts for more, as far as anything is said.
+    let known = |has_ours: bool, status: &Value| to_withdraw(&ours, Some(has_ours), at(&MERGED, status, 1)).is_some();
+    for said in [accepted("All is well."), accepted("Fine"), json!({ "listeners": [{ "name": "http" }] })] {
+        assert!(known(true, &said) && !known(false, &said), "{said}");
+    }
+    assert!(!known(true, &json!({ "loadBalancer": {}, "listeners": [], "foreign": 7 })) && !known(true, &Value::Null));
     // One of ours that no longer has anything to say takes back what it said, and only then.
     let nothing = StatusFacts::default();
     assert_eq!(to(&nothing, at(&MERGED, &Value::Null, 1)), None);
@@ -168,9 +183,9 @@ fn entries_of_others_stay_where_and_as_they_are() {
     assert_eq!((&own["note"], &own["conditions"][0]["type"]), (&"theirs".into(), &"Checked".into()));
     assert_eq!((&own["conditions"][1]["type"], &own["conditions"][1]["status"]), (&"Accepted".into(), &"False".into()));
 
-    let gone = after(to_withdraw(&[], at(&SHARED, &status, 1)), status);
+    let gone = after(to_withdraw(&[], None, at(&SHARED, &status, 1)), status);
     assert_eq!(gone["parents"], json!([foreign("a"), foreign("b")]));
-    assert_eq!(to_withdraw(&[], at(&SHARED, &gone, 1)), None);
+    assert_eq!(to_withdraw(&[], None, at(&SHARED, &gone, 1)), None);
 }
 
 #[test]

@@ -210,6 +210,50 @@ fn what_is_no_longer_ours_is_taken_back_once() {
     assert!(world.next().is_none());
 }
 
+/// Without an address a valid HTTPProxy says nothing by which it could be told who said it.
+#[test]
+fn what_this_process_has_said_is_withdrawn_once_and_what_another_controller_says_then_stands() {
+    let mut world = World::new(Addresses::of_service("sesame", "envoy"));
+    world.statuses.synced(world.now);
+    let object = proxy("u", 1, 1);
+    let key = object.key();
+    world.observe(&object);
+    world.statuses.claim(&key, Some(Default::default()), world.now);
+    let write = world.next().unwrap();
+    let Change::Apply(said) = write.change.clone() else { panic!("{write:?}") };
+    // It is no longer ours while that is written.
+    world.statuses.claim(&key, None, world.now);
+    assert!(world.next().is_none(), "one request at a time");
+    let observed = write.object.clone();
+    world.statuses.done(write, Outcome::Written(with_status(&observed, &said, 2)), world.now);
+    world.wait(Duration::from_secs(60));
+    let write = world.next().unwrap();
+    assert_eq!(write.change, Change::Withdraw);
+    // Another controller says the same, and goes on to say more.
+    world.statuses.done(write, Outcome::Written(with_status(&observed, &said, 3)), world.now);
+    let mut more = said.clone();
+    more["description"] = "of another".into();
+    for (version, status) in [(4, &more), (5, &said)] {
+        world.observe(&with_status(&observed, status, version));
+        world.wait(Duration::from_secs(60));
+        assert!(world.next().is_none(), "nothing of ours is left");
+    }
+    let mut restarted = World::new(Addresses::of_service("sesame", "envoy"));
+    restarted.statuses.synced(restarted.now);
+    restarted.observe(&with_status(&observed, &said, 5));
+    restarted.statuses.claim(&key, None, restarted.now);
+    assert!(restarted.next().is_none(), "a process that has said nothing goes by the marks");
+}
+
+#[test]
+fn an_object_that_was_ours_and_says_nothing_is_not_written() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1));
+    world.claim(true);
+    world.claim(false);
+    assert!(world.next().is_none());
+}
+
 #[test]
 fn a_conflict_is_decided_anew() {
     let mut world = World::synced();

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinds::{Kind, Object, kind};
+use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::core::{Request, params::GetParams};
 use model::ObjectRef;
 use model::status::{
-    Acknowledgement, AtomicList, Condition, Entry, ListLayout, Scope, StatusFacts, StatusInput, StatusKind,
+    Acknowledgement, AtomicList, Condition, Entry, ListLayout, Mark, Scope, StatusFacts, StatusInput, StatusKind,
     StatusLayout, StatusValue, Truth,
 };
 use serde_json::{Value, json};
@@ -47,6 +48,7 @@ const GATEWAY: StatusKind = StatusKind {
             conditions: &["Accepted"],
             atomic: None,
         }],
+        marks: &[Mark::Condition("Accepted", &["Tested."])],
         ..StatusLayout::EMPTY
     },
     facts: translated,
@@ -145,6 +147,13 @@ impl Objects {
             synced: true,
             ..Report::default()
         }
+    }
+
+    /// What is reported of an object that is not ours.
+    fn not_ours(&self, name: &str, object: Object) -> Report {
+        let key = self.subject(name);
+        let (objects, verdicts) = (vec![(key.clone(), Some(object))], vec![(key, None)]);
+        Report { objects, verdicts, synced: true, ..Report::default() }
     }
 }
 
@@ -344,4 +353,64 @@ async fn listeners_have_counts_and_conditions_and_those_of_others_stay() {
     objects.until("b", "a condition", |status| status["conditions"][0]["type"] == "Accepted").await;
     assert_eq!(replica.settled().await, 4, "what is said already is no write");
     replica.stop().await;
+}
+
+/// Whether an object says that it, or a listener of its, is accepted.
+fn is_judged(status: &Value) -> bool {
+    let says = |scope: &Value| {
+        let conditions = scope["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+        conditions.iter().any(|condition| condition["type"] == "Accepted")
+    };
+    says(status) || status["listeners"].as_array().map_or(&[][..], Vec::as_slice).iter().any(says)
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_no_longer_ours_says_what_others_said_and_nothing_else() {
+    let api = ApiServer::start().await.unwrap();
+    let objects = Objects::new(&api).await;
+    let gateways = |kind: Kind| (kind == KIND).then_some(&GATEWAY);
+    let now = async |name: &str| read(&objects.api.get(name).await.unwrap());
+    let first = replica(&api, US, gateways);
+    for name in ["a", "b"] {
+        let object = objects.create(name).await;
+        first.reporter.report(objects.report(name, Some(object), gateway(&[("http", 1), ("https", 7)])));
+        objects.until(name, "two listeners", |status| status["listeners"][1]["name"] == "https").await;
+    }
+    let checked = json!({ "type": "Checked", "status": "True", "reason": "Theirs", "message": "",
+        "lastTransitionTime": "2023-01-01T00:00:00Z" });
+    let apply = json!({ "apiVersion": KIND.api_version(), "kind": KIND.name(), "status": {
+        "conditions": [checked], "listeners": [{ "name": "http", "conditions": [checked] }] } });
+    objects.api.patch_status("a", &PatchParams::apply("another"), &Patch::Apply(apply)).await.unwrap();
+    first.reporter.report(objects.not_ours("a", now("a").await));
+    let status = objects.until("a", "nothing of ours", |status| !is_judged(status)).await;
+    assert_eq!(status, json!({ "conditions": [checked], "listeners": [{ "name": "http", "conditions": [checked] }] }));
+    let left = objects.api.get("a").await.unwrap();
+    assert!(left.managed_fields().iter().all(|fields| fields.manager.as_deref() != Some("us")), "{left:?}");
+    assert_eq!(first.settled().await, 3);
+    first.stop().await;
+
+    // It stopped being ours while nobody was there to see it. What another controller says in our words on an object of its own stays.
+    let again = replica(&api, US, gateways);
+    let accepted = json!({ "type": "Accepted", "status": "True", "reason": "Tested", "message": "Tested.",
+        "observedGeneration": 1, "lastTransitionTime": "2023-01-01T00:00:00Z" });
+    let said = |routes: i64| {
+        let listener = json!({ "name": "http", "attachedRoutes": routes, "conditions": [accepted] });
+        json!({ "conditions": [accepted], "listeners": [listener] })
+    };
+    objects.create("theirs").await;
+    let theirs = objects.overwrite("theirs", said(1)).await;
+    again.reporter.report(objects.not_ours("theirs", theirs.clone()));
+    again.reporter.report(objects.not_ours("b", now("b").await));
+    let status = objects.until("b", "nothing of ours", |status| !is_judged(status)).await;
+    assert!(status["listeners"].as_array().is_none_or(Vec::is_empty), "{status}");
+    assert_eq!(again.settled().await, 2, "whose the other one is, the API server tells");
+    assert_eq!(now("theirs").await.meta().resource_version, theirs.meta().resource_version);
+    let theirs = objects.overwrite("theirs", said(2)).await;
+    again.reporter.report(objects.not_ours("theirs", theirs.clone()));
+    let object = objects.create("last").await;
+    again.reporter.report(objects.report("last", Some(object), gateway(&[("http", 1)])));
+    objects.until("last", "a listener", is_judged).await;
+    assert_eq!(again.settled().await, 3, "once is enough");
+    assert_eq!(now("theirs").await.meta().resource_version, theirs.meta().resource_version);
+    again.stop().await;
 }

@@ -82,6 +82,44 @@ fn that_proxies_have_come_and_acknowledged_it_is_written_at_once() {
     }
 }
 
+/// The proxy that refused it, or one in its place, accepts it; meanwhile it may be asked again, or gone.
+#[test]
+fn that_the_last_proxy_has_accepted_it_is_written_at_once() {
+    let nothing: &[ProxyState] = &[];
+    for between in [nothing, &[ProxyState::Waiting], &[acknowledged(2)], &[acknowledged(2), ProxyState::Waiting]] {
+        let mut object = OurProxy::new();
+        object.program(partial());
+        assert_eq!(object.write().as_deref(), Some("True PartiallyProgrammed"));
+        object.wait(1);
+        for state in between {
+            object.program(state.clone());
+            assert_eq!(object.world.next().map(|write| write.change), None, "{state:?}: it may refuse it again");
+        }
+        object.program(acknowledged(3));
+        assert_eq!(object.write().as_deref(), Some("True Programmed"), "{between:?}");
+
+        // That it refuses it again waits as before.
+        object.wait(1);
+        object.program(partial());
+        assert_eq!(object.write(), None);
+        object.wait(9);
+        assert_eq!(object.write().as_deref(), Some("True PartiallyProgrammed"));
+    }
+}
+
+/// A proxy that accepts it every other time: what completes the count is written at once, what takes it back is not.
+#[test]
+fn a_proxy_that_refuses_by_turns_causes_two_writes_in_ten_seconds_at_most() {
+    let mut object = OurProxy::new();
+    let mut writes = Vec::new();
+    for second in 0..60 {
+        object.program(if second % 2 == 0 { partial() } else { acknowledged(3) });
+        writes.extend(object.write().map(|said| (second, said)));
+        object.wait(1);
+    }
+    assert!((3..=12).contains(&writes.len()), "{writes:?}");
+}
+
 #[test]
 fn proxies_that_come_and_go_without_an_acknowledgement_cause_one_write_in_ten_seconds() {
     let mut object = OurProxy::new();
