@@ -3,7 +3,10 @@
 //! A class says whether the CRDs of Gateway API are of the release that Sesame is made for. Those of another release are served as
 //! far as they can be read.
 
-use crate::{GatewayView, Settings, features, not_ours, only_status, status::conditions};
+use crate::{
+    GatewayView, Settings, features, not_ours, only_status,
+    status::{CLASS_IS_ACCEPTED, conditions},
+};
 use conditions::SUPPORTED_VERSION;
 use kinds::{CustomResourceDefinition, Gateway, GatewayClass, kind, suggest};
 use model::{
@@ -77,7 +80,7 @@ pub fn translate(class: &GatewayClass, view: &mut impl GatewayView, settings: &S
     }
     let mut verdicts = VerdictList::default();
     let accepted = match refused(class) {
-        None => conditions::accepted("The class is served by Sesame."),
+        None => conditions::accepted(CLASS_IS_ACCEPTED),
         Some(why) => {
             let at = subject.at("spec.parametersRef");
             verdicts.push(Verdict::new(Code::GatewayParameters, at, why.as_str()));

@@ -6,7 +6,10 @@ mod overlap;
 pub mod pieces;
 pub mod tls;
 
-use crate::{GatewayView, Settings, class, fleet, not_ours, status::conditions};
+use crate::{
+    GatewayView, Settings, class, fleet, not_ours,
+    status::{LISTENERS_ARE_VALID, conditions},
+};
 use backend_certificate::BackendCertificate;
 use conditions::{ACCEPTED, INSECURE_FRONTEND, PROGRAMMED, RESOLVED_REFS};
 use kinds::{Gateway, gateway::spec::AddressType, kind};
@@ -208,7 +211,7 @@ fn conditions_of(
     let not_valid = format!("{} of {all} listeners are not valid; the status of each says why.", all - accepted);
     let is_accepted = match refusal {
         Some(NotAccepted { reason, code, why, .. }) => conditions::refused(ACCEPTED, reason, *code, why),
-        None if accepted == all && all > 0 => conditions::accepted("All listeners are valid."),
+        None if accepted == all && all > 0 => conditions::accepted(LISTENERS_ARE_VALID),
         None if all == 0 => {
             conditions::refused(ACCEPTED, "Invalid", Code::GatewayListener, "The Gateway has no listeners.")
         }

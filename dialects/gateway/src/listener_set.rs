@@ -2,7 +2,12 @@
 //!
 //! It is ours if the Gateway is that it names. What its listeners may ask for was decided with those of the Gateway.
 
-use crate::{GatewayView, Settings, gateway::pieces, listeners, not_ours, status::conditions};
+use crate::{
+    GatewayView, Settings,
+    gateway::pieces,
+    listeners, not_ours,
+    status::{LISTENERS_ARE_VALID, conditions},
+};
 use conditions::{ACCEPTED, PROGRAMMED};
 use kinds::{ListenerSet, kind};
 use model::{
@@ -41,7 +46,7 @@ pub fn translate(set: &ListenerSet, view: &mut impl GatewayView, settings: &Sett
     let why = conditions::coded(pieces.not_usable.unwrap_or(Code::GatewayListener), why);
     let mut stated = vec![match &merged.refused {
         Some(why) => conditions::refused(ACCEPTED, "ParentNotAccepted", Code::GatewayListener, why),
-        None if usable == all => conditions::accepted("All listeners are valid."),
+        None if usable == all => conditions::accepted(LISTENERS_ARE_VALID),
         None => conditions::new(ACCEPTED, (usable > 0).into(), "ListenersNotValid", why.as_str()),
     }];
     if merged.refused.is_some() || usable == 0 {

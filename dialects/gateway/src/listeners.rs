@@ -90,6 +90,25 @@ impl Listener {
         self.refused.is_none()
     }
 
+    /// Whether it is refused and keeps its hostname: requests and connections for that are refused, and go to no wider listener.
+    /// What is for every host has no wider listener.
+    pub fn is_closed(&self) -> bool {
+        self.host != Host::Any && self.refused.as_ref().is_some_and(|refused| refused.keeps_host)
+    }
+
+    /// Whether it has a port of the proxies: it is served, or closed.
+    pub fn has_port(&self) -> bool {
+        self.is_served() || self.is_closed()
+    }
+
+    /// Refuses it because of the object that it is a part of, unless it is refused already. It keeps its hostname where the object
+    /// asks for protection that it does not get.
+    fn refuse(&mut self, why: &str, is_unprotected: bool) {
+        let has_hosts = self.protocol.is_some_and(|protocol| protocol.on_port().has_hosts());
+        let keeps_host = is_unprotected && has_hosts;
+        self.refused.get_or_insert_with(|| Refused { keeps_host, ..Refused::value("", why) });
+    }
+
     /// The listener as what a route is attached to.
     pub fn section(&self) -> Section {
         Section { object: self.owner.clone(), name: self.name.clone() }
@@ -104,7 +123,11 @@ impl Listener {
     /// What is told about a listener that is not served.
     pub fn verdict(&self) -> Option<Verdict> {
         let Refused { code, field, why, .. } = self.refused.as_ref()?;
-        Some(Verdict::new(*code, self.at(field), why.clone()))
+        let why: Box<str> = match self.is_closed() {
+            true => format!("{why}; nothing is served for {}", self.host).into(),
+            false => why.clone(),
+        };
+        Some(Verdict::new(*code, self.at(field), why))
     }
 }
 
@@ -115,6 +138,8 @@ pub struct Refused {
     pub reason: &'static str,
     /// Whether another listener is in its way.
     pub is_conflict: bool,
+    /// Whether its port and hostname are known and stay its own: what is not supported of it may be what protects them.
+    pub keeps_host: bool,
     /// The row of the table of codes.
     pub code: Code,
     /// The field of the listener.
@@ -125,11 +150,17 @@ pub struct Refused {
 
 impl Refused {
     fn value(field: &'static str, why: impl Into<Box<str>>) -> Self {
-        Self { reason: "UnsupportedValue", is_conflict: false, code: Code::GatewayListener, field, why: why.into() }
+        let (reason, code, why) = ("UnsupportedValue", Code::GatewayListener, why.into());
+        Self { reason, is_conflict: false, keeps_host: false, code, field, why }
     }
 
     fn conflict(reason: &'static str, field: &'static str, why: impl Into<Box<str>>) -> Self {
-        Self { reason, is_conflict: true, code: Code::GatewayListenerConflict, field, why: why.into() }
+        Self { reason, is_conflict: true, code: Code::GatewayListenerConflict, ..Self::value(field, why) }
+    }
+
+    /// That the port of the proxies which is bound for its port is another listener's.
+    fn port_unavailable(why: impl Into<Box<str>>) -> Self {
+        Self { reason: "PortUnavailable", code: Code::ListenerConflict, ..Self::value("port", why) }
     }
 }
 
@@ -201,19 +232,19 @@ pub fn merge(gateway: &Gateway, view: &mut impl GatewayView, settings: &Settings
         let unprotected = crate::unprotected(&protection, settings);
         for mut listener in reader.all(&owner, &set.spec.listeners, listeners.len()) {
             if let Some(verdict) = unprotected {
-                listener.refused.get_or_insert_with(|| Refused::value("", verdict.message.clone()));
+                listener.refuse(&verdict.message, true);
             }
             conflict::add(&mut listeners, listener);
         }
     }
-    let refused = gateway::refusal(gateway, view, settings).map(|refusal| refusal.why);
-    if let Some(why) = &refused {
-        let why = format!("the Gateway is not accepted: {why}");
-        listeners.iter_mut().for_each(|listener| {
-            listener.refused.get_or_insert_with(|| Refused::value("", why.as_str()));
-        });
+    let refusal = gateway::refusal(gateway, view, settings);
+    if let Some(refusal) = &refusal {
+        let why = format!("the Gateway is not accepted: {}", refusal.why);
+        let is_unprotected = refusal.code == Code::ForeignProtection;
+        listeners.iter_mut().for_each(|listener| listener.refuse(&why, is_unprotected));
     }
     conflict::overlaps(&mut listeners);
+    let refused = refusal.map(|refusal| refusal.why);
     Listeners { gateway: owner, listeners, allowed_sets: allowed, refused }
 }
 

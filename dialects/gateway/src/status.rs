@@ -11,7 +11,7 @@ use conditions::{ACCEPTED, PROGRAMMED, RESOLVED_REFS};
 use model::{
     Code, Severity,
     status::{
-        Acknowledgement, Address, Entry, ListLayout, ProxyState, Scope, StatusFacts, StatusInput, StatusKind,
+        Acknowledgement, Address, Entry, ListLayout, Mark, ProxyState, Scope, StatusFacts, StatusInput, StatusKind,
         StatusLayout, StatusValue, Truth,
     },
 };
@@ -23,6 +23,14 @@ const COUNTED: Duration = Duration::from_secs(1);
 const ADDRESSES: &str = "addresses";
 /// The field with the listeners.
 pub const LISTENERS: &str = "listeners";
+/// What is said of a class that is accepted.
+pub const CLASS_IS_ACCEPTED: &str = "The class is served by Sesame.";
+/// What is said of a Gateway or ListenerSet that is accepted.
+pub const LISTENERS_ARE_VALID: &str = "All listeners are valid.";
+/// How the message of a condition begins that is not accepted: with a code.
+const CODE: &str = "SES";
+/// By what a Gateway or ListenerSet shows that we wrote its status.
+const OF_OWNERS: Mark = Mark::Condition(ACCEPTED, &[LISTENERS_ARE_VALID, CODE]);
 
 const OF_LISTENERS: ListLayout = ListLayout {
     field: LISTENERS,
@@ -37,7 +45,7 @@ pub const CLASS: StatusKind = StatusKind {
         fields: &["supportedFeatures"],
         conditions: &[ACCEPTED, conditions::SUPPORTED_VERSION],
         lists: &[],
-        marks: &[],
+        marks: &[Mark::Condition(ACCEPTED, &[CLASS_IS_ACCEPTED, CODE])],
     },
     facts: stated,
     acknowledgement: Acknowledgement::Ignored,
@@ -50,7 +58,7 @@ pub const GATEWAY: StatusKind = StatusKind {
         fields: &[ADDRESSES, "attachedListenerSets"],
         conditions: &[ACCEPTED, PROGRAMMED, RESOLVED_REFS, conditions::INSECURE_FRONTEND],
         lists: &[OF_LISTENERS],
-        marks: &[],
+        marks: &[OF_OWNERS],
     },
     facts: gateway,
     acknowledgement: Acknowledgement::Reported,
@@ -59,7 +67,12 @@ pub const GATEWAY: StatusKind = StatusKind {
 
 /// The status of ListenerSets.
 pub const LISTENER_SET: StatusKind = StatusKind {
-    layout: StatusLayout { fields: &[], conditions: &[ACCEPTED, PROGRAMMED], lists: &[OF_LISTENERS], marks: &[] },
+    layout: StatusLayout {
+        fields: &[],
+        conditions: &[ACCEPTED, PROGRAMMED],
+        lists: &[OF_LISTENERS],
+        marks: &[OF_OWNERS],
+    },
     facts: listener_set,
     acknowledgement: Acknowledgement::Reported,
     interval: COUNTED,

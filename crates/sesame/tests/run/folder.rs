@@ -1,9 +1,11 @@
 //! What is in the folder is served, followed, and shown to operators.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use serde_json::Value;
 use testbed::tokens::{TokenSigner, claims, key_set};
 use testbed::{Backend, Client, KeyAnswer, KeyServer, Load, Net, StateDir, eventually};
 
@@ -238,4 +240,104 @@ async fn a_gateway_in_a_folder_is_served_and_its_status_is_shown() {
     assert!(line("status of Gateway default/web").contains("Accepted=True ResolvedRefs=True"), "{text}");
     assert!(line("listeners http").contains("attachedRoutes=1"), "{text}");
     assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+/// Port 80 is moved to 8080 on this machine, and 8080 is not: one Envoy listener would serve both.
+#[tokio::test]
+async fn of_two_ports_of_a_gateway_that_are_one_here_the_one_that_is_not_moved_is_served() {
+    let backend = Backend::start("web").await.unwrap();
+    let gateway = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: web}\nspec:\n  \
+                   gatewayClassName: sesame\n  listeners:\n  - {name: moved, protocol: HTTP, port: 80}\n  \
+                   - {name: stays, protocol: HTTP, port: 8080}\n";
+    let route = |listener: &str| {
+        format!(
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: {listener}}}\nspec:\n  \
+             parentRefs: [{{name: web, sectionName: {listener}}}]\n  hostnames: [{listener}.example.com]\n  \
+             rules: [{{backendRefs: [{{name: web, port: 80}}]}}]\n"
+        )
+    };
+    let files = [
+        ("web.yaml", service("web", &backend)),
+        ("gateway.yaml", gateway.to_owned()),
+        ("moved.yaml", route("moved")),
+        ("stays.yaml", route("stays")),
+    ];
+    let served = Served::start(&files).await;
+    served.answers("stays.example.com", "/", 200).await;
+    assert_eq!(served.status("moved.example.com", "/").await, 404);
+    let why = "port 80 is port 8080 of the proxies, which listener stays of Gateway default/web has for port 8080";
+    let line = served.process.expect_line(why, LIMIT).await.unwrap();
+    assert!(line.contains("SES7007"), "{line}");
+    assert!(served.process.stop(LIMIT).await.unwrap().success());
+}
+
+/// The objects and the requests of a golden case of Gateway API.
+struct Case {
+    objects: Vec<Value>,
+    /// Each a map: method and URL with the answer, and what else the request has.
+    requests: Vec<Value>,
+}
+
+impl Case {
+    fn read(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/gateway").join(name);
+        let text = fs::read_to_string(path.with_extension("yaml")).unwrap();
+        let (written, _) = text.split_once("--- # What comes of it").unwrap();
+        let documents: Vec<Value> = serde_saphyr::from_multiple(written).unwrap();
+        let (mut objects, tables): (Vec<_>, Vec<_>) =
+            documents.into_iter().filter(Value::is_object).partition(|document| document["requests"].is_null());
+        objects.retain(|object| object["kind"] != "Service");
+        let requests = tables.iter().filter_map(|table| table["requests"].as_array()).flatten().cloned().collect();
+        Self { objects, requests }
+    }
+
+    /// The names of the Services that answer requests.
+    fn services(&self) -> BTreeSet<String> {
+        let answers = self.requests.iter().filter_map(|row| request(row).1.as_str().map(str::to_owned));
+        answers.filter_map(|answer| Some(answer.split_once(" default/")?.1.to_owned())).collect()
+    }
+}
+
+/// The request of a row, and its answer.
+fn request(row: &Value) -> (&str, &Value) {
+    let mut entries = row.as_object().unwrap().iter();
+    let (request, answer) = entries.find(|(key, _)| key.contains("://")).unwrap();
+    (request.as_str(), answer)
+}
+
+/// Asks what a row asks for, and says what is other than it says.
+async fn ask(served: &Served, row: &Value) -> Result<(), String> {
+    let (asked, expected) = request(row);
+    let (method, url) = asked.split_once(' ').unwrap_or(("GET", asked));
+    let url = url.strip_prefix("http://").unwrap();
+    let (host, path) = url.split_at(url.find('/').unwrap());
+    let headers = row["headers"].as_object().cloned().unwrap_or_default();
+    let request = Client::new(served.http).host(host).request(method.parse().unwrap(), path);
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(name, value.as_str().unwrap()));
+    let answer = request.await.map_err(|failure| format!("{asked}: {failure}"))?;
+    let status = answer.status.as_u16().to_string();
+    let found = answer.backend().map_or(status.clone(), |backend| format!("{status} {backend}"));
+    let expected = expected.as_str().map_or_else(|| expected.to_string(), str::to_owned);
+    if found == expected { Ok(()) } else { Err(format!("{asked}: {found}, not {expected}")) }
+}
+
+#[tokio::test]
+async fn cases_of_gateway_api_are_answered_alike_from_a_folder() {
+    for name in ["http-route", "hostnames", "http-order"] {
+        let case = Case::read(name);
+        let mut backends = Vec::new();
+        let mut services = String::new();
+        for service_name in case.services() {
+            let backend = Backend::start(&format!("default/{service_name}")).await.unwrap();
+            services.push_str(&format!("---\n{}", service(&service_name, &backend)));
+            backends.push(backend);
+        }
+        let objects: Vec<String> = case.objects.iter().map(Value::to_string).collect();
+        let served = Served::start(&[("objects.yaml", objects.join("\n---\n")), ("services.yaml", services)]).await;
+        for row in &case.requests {
+            let what = format!("{name}: {row}");
+            served.process.expect_ok(&what, LIMIT, async || ask(&served, row).await).await.unwrap();
+        }
+        assert!(served.process.stop(LIMIT).await.unwrap().success());
+    }
 }

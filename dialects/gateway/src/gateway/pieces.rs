@@ -14,12 +14,12 @@ use crate::{
 use conditions::{ACCEPTED, CONFLICTED, OVERLAPPING_TLS, PROGRAMMED, RESOLVED_REFS};
 use kinds::{Gateway, List, Meta, gateway::listener, kind};
 use model::{
-    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, Translation, Verdict, VerdictList,
+    Code, FieldPath, FleetId, Host, ListenerId, ObjectRef, PortProtocol, Route, Translation, Verdict, VerdictList,
     listener::ListenerClaim,
-    route::Depth,
+    route::{Action, Depth, DirectResponse, Path, PathMatch, Precedence},
     status::{Condition, Entry, Scope, StatusFacts, StatusValue, Truth},
     tls::{CertificateRef, TlsMode},
-    translation::{Covers, PendingPart, TlsPiece},
+    translation::{Covers, PendingPart, RoutePiece, TlsPiece},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,6 +31,8 @@ use std::{
 pub struct Pieces {
     hosts: Vec<(ListenerId, Host)>,
     claims: Vec<ListenerClaim>,
+    /// What answers for the hosts of listeners that are closed.
+    routes: Vec<RoutePiece>,
     tls: Vec<TlsPiece>,
     entries: Vec<Entry>,
     /// What those of them show that terminate TLS, by their place.
@@ -105,7 +107,8 @@ impl Pieces {
             _ => None,
         };
         if let Some(shown) = &shown {
-            if shown.is_kept() {
+            // One that is refused is not what it was before.
+            if listener.is_served() && shown.is_kept() {
                 let (listener, field) = (Some(listener.id.clone()), listener.at("tls").field);
                 self.pending_parts.push(PendingPart { listener, field });
             }
@@ -142,12 +145,13 @@ impl Pieces {
                 ..Scope::default()
             },
         });
-        let Some(protocol) = listener.protocol.filter(|_| listener.is_served()) else { return };
+        let Some(protocol) = listener.protocol.filter(|_| listener.has_port()) else { return };
+        let termination = termination.filter(|_| listener.is_served());
         if let Some(Some(termination)) = termination {
             let secrets = termination.certificates().filter_map(CertificateRef::secret).cloned().collect();
             self.shown.push((self.entries.len() - 1, ShownAt { bound: listener.bound, secrets }));
         }
-        if settings.ports.privileged_only && listener.bound != listener.port {
+        if settings.ports.privileged_only && listener.is_served() && listener.bound != listener.port {
             let why = format!("port {} is served on port {}", listener.port, listener.bound);
             self.verdicts.push(Verdict::new(Code::GatewayPortMoved, listener.at("port"), why));
         }
@@ -174,13 +178,22 @@ impl Pieces {
         if protocol.is_http() {
             self.hosts.push((listener.id.clone(), listener.host.clone()));
         }
+        if listener.is_closed() && protocol == Protocol::Http {
+            self.routes.push(unavailable(listener, precedence.clone()));
+        }
         let mode = match termination {
-            Some(Some(termination)) => Some(TlsMode::Http(termination.clone())),
             // Connections for its hosts are closed: they are none of a wider listener's.
+            _ if listener.is_closed() => Some(TlsMode::closed()),
+            Some(Some(termination)) => Some(TlsMode::Http(termination.clone())),
             Some(None) if listener.is_claimed => Some(TlsMode::closed()),
             _ => None,
         };
-        if let (Protocol::Https, Some(mode)) = (protocol, mode) {
+        // Connections of other TLS listeners are those of routes, as long as the listener is served.
+        let has_tls = match listener.is_closed() {
+            true => protocol.on_port() == PortProtocol::Tls,
+            false => protocol == Protocol::Https,
+        };
+        if let Some(mode) = mode.filter(|_| has_tls) {
             self.tls.push(TlsPiece {
                 listener: listener.id.clone(),
                 host: listener.host.clone(),
@@ -219,7 +232,7 @@ impl Pieces {
 
     /// The translation of the object, with what its status says about itself.
     pub fn into_translation(self, subject: ObjectRef, object: Scope, mut verdicts: VerdictList) -> Translation {
-        let Pieces { hosts, claims, tls, entries, verdicts: own, pending_parts, .. } = self;
+        let Pieces { hosts, claims, routes, tls, entries, verdicts: own, pending_parts, .. } = self;
         // What a Gateway asks for on several of its listeners is told once.
         let mut own = own.into_sorted();
         own.dedup();
@@ -229,6 +242,7 @@ impl Pieces {
         Translation {
             hosts,
             listeners: claims,
+            routes,
             tls,
             facts: Some(facts.into()),
             pending,
@@ -238,6 +252,22 @@ impl Pieces {
         }
         .sorted()
     }
+}
+
+/// What answers all requests for the host of a listener that is closed: 503.
+fn unavailable(listener: &Listener, precedence: Precedence) -> RoutePiece {
+    let route = Route {
+        path: PathMatch::Prefix(Path::root()),
+        conditions: Default::default(),
+        depth: Depth::AnyLabels,
+        action: Action::DirectResponse(DirectResponse::unavailable()),
+        policy: Default::default(),
+        precedence,
+        origin: listener.at(""),
+        fraction: None,
+        combined: None,
+    };
+    RoutePiece { listener: listener.id.clone(), host: listener.host.clone(), route: route.into() }
 }
 
 /// With the client certificates that the Gateway asks for on the port of an HTTPS listener.

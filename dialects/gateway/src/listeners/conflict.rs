@@ -2,6 +2,9 @@
 //!
 //! Listeners of one port share it if they speak the same protocol and differ in their host. Of a Gateway's own listeners that do
 //! not, none is served; a listener of a ListenerSet loses against those before it. TCP and UDP have ports of their own.
+//!
+//! Two ports may be one port of the proxies, where ports are moved ([`PortShift`](crate::PortShift)). Listeners of both do not conflict in the
+//! sense of the API. One of the two ports is not available: clients of one would be served what is written for the other.
 
 use super::{Listener, Refused};
 use kinds::kind;
@@ -14,6 +17,7 @@ pub(super) fn among(listeners: &mut [Listener]) {
     for (listener, refused) in listeners.iter_mut().zip(refused) {
         listener.refused = listener.refused.take().or(refused);
     }
+    refuse_moved(listeners);
 }
 
 /// The first conflict of a listener with another.
@@ -22,21 +26,53 @@ fn first(listeners: &[Listener], listener: &Listener, at: usize) -> Option<Refus
     others.filter_map(|(_, other)| conflict(listener, other)).next()
 }
 
+/// Refuses the listeners of one object whose port is moved to one that is in use for another port. A listener whose port is not moved
+/// keeps it, and of several that are moved the first has the port.
+fn refuse_moved(listeners: &mut [Listener]) {
+    let mut order: Vec<usize> = (0..listeners.len()).filter(|at| listeners[*at].has_port()).collect();
+    order.sort_by_key(|at| listeners[*at].bound != listeners[*at].port);
+    let mut holders: HashMap<(u16, bool), usize> = HashMap::new();
+    for at in order {
+        let listener = &listeners[at];
+        let holder = *holders.entry((listener.bound, is_udp(listener))).or_insert(at);
+        let refused = in_use(listener, &listeners[holder]);
+        if refused.is_some() {
+            listeners[at].refused = refused;
+        }
+    }
+}
+
 /// Adds a listener of a ListenerSet behind those that win against it. One of another set that lost wins against nobody.
 pub(super) fn add(listeners: &mut Vec<Listener>, mut listener: Listener) {
-    if listener.refused.is_none() {
-        let others = listeners.iter().filter(|other| other.refused.is_none() || other.owner.kind == kind::GATEWAY);
-        listener.refused = others.filter_map(|other| conflict(&listener, other)).next();
+    if listener.has_port() {
+        let others = listeners.iter().filter(|other| other.has_port() || other.owner.kind == kind::GATEWAY);
+        let refused = others.filter_map(|other| conflict(&listener, other).or_else(|| in_use(&listener, other))).next();
+        listener.refused = refused.or(listener.refused);
     }
     listeners.push(listener);
 }
 
+fn is_udp(listener: &Listener) -> bool {
+    listener.protocol.is_some_and(|protocol| protocol.on_port().is_udp())
+}
+
+/// Why a listener cannot be bound where another is that has another port.
+fn in_use(listener: &Listener, other: &Listener) -> Option<Refused> {
+    let is_shared = listener.bound == other.bound && is_udp(listener) == is_udp(other);
+    let is_in_use = is_shared && listener.port != other.port && other.has_port();
+    is_in_use.then(|| {
+        let holder = format!("listener {} of {} has for port {}", other.name, other.owner, other.port);
+        let (port, bound) = (listener.port, listener.bound);
+        Refused::port_unavailable(format!("port {port} is port {bound} of the proxies, which {holder}"))
+    })
+}
+
 fn conflict(listener: &Listener, other: &Listener) -> Option<Refused> {
     let (own, theirs) = (listener.protocol?.on_port(), other.protocol?.on_port());
-    let is_udp = |protocol: PortProtocol| protocol == PortProtocol::Udp;
-    let apart = listener.bound != other.bound || is_udp(own) != is_udp(theirs);
-    let is_read = |listener: &Listener| listener.refused.as_ref().is_none_or(|refused| refused.is_conflict);
-    if apart || !is_read(listener) || !is_read(other) {
+    let apart = listener.port != other.port || own.is_udp() != theirs.is_udp();
+    let counts =
+        |listener: &Listener| listener.refused.as_ref().is_none_or(|refused| refused.is_conflict || refused.keeps_host);
+    if apart || !counts(listener) || !counts(other) {
         return None;
     }
     let who = || format!("listener {} of {}", other.name, other.owner);
@@ -59,7 +95,7 @@ fn conflict(listener: &Listener, other: &Listener) -> Option<Refused> {
 /// Marks TLS listeners of one port that have names in common: one is for every name, or lies below another.
 pub(super) fn overlaps(listeners: &mut [Listener]) {
     let is_tls = |listener: &&Listener| {
-        listener.is_served() && listener.protocol.is_some_and(|it| it.on_port() == PortProtocol::Tls)
+        listener.has_port() && listener.protocol.is_some_and(|it| it.on_port() == PortProtocol::Tls)
     };
     /// How many listeners of a port have a host, and how many lie below it.
     #[derive(Default)]

@@ -32,7 +32,11 @@ impl Reader<'_> {
         let read = self.read(listener, &protocol, before);
         let name: Arc<str> = (&*listener.name).into();
         let (host, port, refused) = match read {
-            Ok((host, port)) => (host, port, None),
+            Ok((protocol, host, port)) => {
+                let refused = self.check(listener, protocol, &host, port).err();
+                let keeps_host = protocol.on_port().has_hosts();
+                (host, port, refused.map(|refused| Refused { keeps_host, ..refused }))
+            }
             Err(refused) => (Host::Any, 0, Some(refused)),
         };
         let protocol = protocol.ok();
@@ -69,12 +73,13 @@ impl Reader<'_> {
         }
     }
 
+    /// What is spoken on a listener, its hostname and its port.
     fn read(
         &self,
         listener: &listener::Listener,
         protocol: &Result<Protocol, Refused>,
         before: usize,
-    ) -> Result<(Host, u16), Refused> {
+    ) -> Result<(Protocol, Host, u16), Refused> {
         if before >= super::LIMIT {
             let why = format!("the Gateway has {} listeners before it, with those of its ListenerSets", super::LIMIT);
             return Err(Refused { reason: "TooManyListeners", code: Code::GatewayLimit, ..Refused::value("", why) });
@@ -91,6 +96,12 @@ impl Reader<'_> {
         if matches!(protocol, Protocol::Tcp | Protocol::Udp) && host != Host::Any {
             return Err(Refused::value("hostname", "a TCP or UDP listener has no hostname"));
         }
+        Ok((protocol, host, port))
+    }
+
+    /// Whether everything else about a listener can be read and is supported. It is not served otherwise, and no wider listener has
+    /// its hostname: what cannot be done may be what protects that.
+    fn check(&self, listener: &listener::Listener, protocol: Protocol, host: &Host, port: u16) -> Result<(), Refused> {
         let tls = value(&listener.tls, "tls")?.as_ref();
         match protocol.on_port() {
             PortProtocol::Tls if tls.is_none() => return Err(Refused::value("tls", "the protocol requires tls")),
@@ -109,9 +120,9 @@ impl Reader<'_> {
             return Err(Refused::value("filters", "filters of listeners are not supported"));
         }
         if protocol == Protocol::Https {
-            self.frontend(&host, port)?;
+            self.frontend(host, port)?;
         }
-        Ok((host, port))
+        Ok(())
     }
 
     /// Whether a listener can ask for the client certificates that the Gateway asks for on its port: without what protects it, it is

@@ -24,7 +24,7 @@ use model::{
 use resolve::PortRef;
 
 /// The largest weight.
-const HEAVIEST: i64 = 1_000_000;
+const HEAVIEST: u32 = 1_000_000;
 
 /// What backends are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,24 +188,32 @@ pub(crate) struct Backends {
     pub rewrite: Option<PathChange>,
 }
 
-/// The sum of all weights, or that it is too large.
+/// The share of a backend, 1 if its weight is absent, and why the backend cannot be used if the weight is out of range. One that is too
+/// large is then the largest share, and one below zero is 1.
+fn share_of(weight: Option<i64>, field: &FieldPath) -> (u32, Option<Rejection>) {
+    let Some(weight) = weight else { return (1, None) };
+    match u32::try_from(weight) {
+        Ok(share) if share <= HEAVIEST => (share, None),
+        _ => {
+            let why = format!("must be from 0 to {HEAVIEST}, not {weight}");
+            let rejection = Rejection::new(Code::GatewayRouteBackend, field.field("weight"), why);
+            (if weight < 0 { 1 } else { HEAVIEST }, Some(rejection))
+        }
+    }
+}
+
+/// The sum of all shares, or that it is too large.
 struct Sum(u64);
 
 impl Sum {
-    /// Reads a weight: 1 if absent.
-    fn add(&mut self, weight: Option<i64>, field: &FieldPath) -> Result<u32, Rejection> {
-        let weight = weight.unwrap_or(1);
-        let fits = u32::try_from(weight).ok().filter(|_| weight <= HEAVIEST);
-        let fits = fits.ok_or_else(|| {
-            let why = format!("must be from 0 to {HEAVIEST}, not {weight}");
-            Rejection::new(Code::GatewayRouteBackend, field.field("weight"), why)
-        })?;
-        self.0 += u64::from(fits);
+    /// Adds a share.
+    fn add(&mut self, share: u32, field: &FieldPath) -> Result<u32, Rejection> {
+        self.0 += u64::from(share);
         if self.0 > u64::from(u32::MAX) {
             let why = format!("the sum of the weights is larger than {}", u32::MAX);
             return Err(Rejection::new(Code::GatewayRouteBackend, field.field("weight"), why));
         }
-        Ok(fits)
+        Ok(share)
     }
 }
 
@@ -225,15 +233,17 @@ pub(crate) fn weighted(
             Ok(backend) => backend,
             Err(fault) => {
                 let rejection = Rejection::fault(Code::GatewayRouteBackend, fault);
-                backends.unavailable += wrong.take(sum.add(None, &field)).unwrap_or_default();
+                backends.unavailable += wrong.take(sum.add(1, &field)).unwrap_or_default();
                 work.drop_part(Part::BackendRef, &rejection);
                 continue;
             }
         };
-        let weight = wrong.take(sum.add(backend.weight, &field)).unwrap_or_default();
+        let (share, out_of_range) = share_of(backend.weight, &field);
+        let weight = wrong.take(sum.add(share, &field)).unwrap_or_default();
         let found = resolve(work, &backend.into(), &field, protocols);
         let cluster = used(work, found);
         let mut of_backend = Wrong::default();
+        out_of_range.into_iter().for_each(|rejection| of_backend.add(rejection));
         let filters = filters::of_backend(&backend.filters, &field.field("filters"), &mut of_backend);
         if filters.rewrite.is_some() && (!is_only || protocols != Protocols::Http) {
             let why = "the path can only be rewritten for a backend that is the only one of its rule";
@@ -279,16 +289,19 @@ pub(crate) fn stream(
         let field = field.index(index);
         match backend.get() {
             Ok(backend) => {
-                let weight = wrong.take(sum.add(backend.weight, &field)).unwrap_or_default();
+                let (share, out_of_range) = share_of(backend.weight, &field);
+                let weight = wrong.take(sum.add(share, &field)).unwrap_or_default();
                 let found = resolve(work, &backend.into(), &field, protocols);
-                match used(work, found) {
+                let cluster = used(work, found);
+                out_of_range.iter().for_each(|rejection| work.drop_part(Part::BackendRef, rejection));
+                match cluster.filter(|_| out_of_range.is_none()) {
                     Some(cluster) if weight > 0 => clusters.push((cluster, weight)),
                     Some(_) => {}
                     None => unavailable += weight,
                 }
             }
             Err(fault) => {
-                unavailable += wrong.take(sum.add(None, &field)).unwrap_or_default();
+                unavailable += wrong.take(sum.add(1, &field)).unwrap_or_default();
                 work.drop_part(Part::BackendRef, &Rejection::fault(Code::GatewayRouteBackend, fault));
             }
         }

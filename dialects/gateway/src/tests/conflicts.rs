@@ -2,8 +2,9 @@
 
 use super::status::{facts, of_listener};
 use super::world::{World, listener};
+use crate::PortShift;
 use kinds::kind;
-use model::Code;
+use model::{Code, Translation, route::Action, tls::TlsMode};
 use serde_json::{Value, json};
 
 /// Each listener with the reason why it is not served, or nothing.
@@ -23,7 +24,8 @@ fn of(listeners: Value) -> Vec<&'static str> {
 fn listeners_of_a_gateway_that_conflict_are_all_refused() {
     let host = |host: &str| json!({ "hostname": host });
     let tls = |host: &str, mode: &str| json!({ "hostname": host, "tls": { "mode": mode, "certificateRefs": [{ "name": "cert" }] } });
-    let (hostname, protocol) = ("HostnameConflict", "ProtocolConflict");
+    let filters = |host: &str| json!({ "hostname": host, "filters": { "requests": [] } });
+    let (hostname, protocol, value) = ("HostnameConflict", "ProtocolConflict", "UnsupportedValue");
     for (listeners, expected) in [
         ([listener("a", "HTTP", 80, json!({})), listener("b", "HTTP", 80, json!({}))], [hostname; 2]),
         ([listener("a", "HTTP", 80, host("a.com")), listener("b", "HTTP", 80, host("a.com"))], [hostname; 2]),
@@ -53,9 +55,15 @@ fn listeners_of_a_gateway_that_conflict_are_all_refused() {
             ],
             [hostname; 2],
         ),
-        // One that is not valid is in nobody's way.
+        // One whose port or hostname is not known is in nobody's way, nor is one for TCP that is not valid.
         ([listener("a", "HTTP", 80, host("A.com")), listener("b", "TCP", 80, json!({}))], ["UnsupportedValue", ""]),
         ([listener("a", "SCTP", 80, json!({})), listener("b", "TCP", 80, json!({}))], ["UnsupportedProtocol", ""]),
+        ([listener("a", "TCP", 80, filters("")), listener("b", "TCP", 80, json!({}))], ["UnsupportedValue", ""]),
+        // One that keeps its hostname is.
+        ([listener("a", "HTTP", 80, filters("a.com")), listener("b", "HTTP", 80, host("a.com"))], [value, hostname]),
+        ([listener("a", "HTTP", 80, filters("")), listener("b", "HTTP", 80, json!({}))], [value, hostname]),
+        ([listener("a", "HTTP", 80, filters("a.com")), listener("b", "HTTP", 80, host("*.com"))], [value, ""]),
+        ([listener("a", "HTTP", 80, filters("a.com")), listener("b", "TCP", 80, json!({}))], [value, protocol]),
     ] {
         let shown = json!(listeners).to_string();
         assert_eq!(of(json!(listeners)), expected, "{shown}");
@@ -244,4 +252,126 @@ fn a_gateway_has_no_more_listeners_than_the_limit() {
     let said = facts(&mut world, kind::LISTENER_SET, "set", true);
     let is_refused = [0, 1, 2].map(|at| of_listener(&said, at).starts_with("Accepted=False/TooManyListeners "));
     assert_eq!(is_refused, [false, true, true]);
+}
+
+/// What the listeners of an object claim: their names.
+fn claimed(translation: &Translation) -> Vec<String> {
+    let name = |id: &model::ListenerId| id.name().rsplit('/').next().unwrap_or_default().to_owned();
+    translation.listeners.iter().map(|claim| name(&claim.listener)).collect()
+}
+
+/// Otherwise a route that is attached to both would be served without what the narrower one asks for.
+#[test]
+fn a_listener_that_may_be_protected_by_what_is_not_supported_keeps_its_hostname() {
+    let mut world = World::default();
+    world.secret("cert", &["*.example.com"]);
+    let filters = |host: &str| json!({ "hostname": host, "filters": { "requests": [{ "type": "ExternalAuth" }] } });
+    let tls = |host: &str, mode: &str| {
+        let options = json!({ "example.com/verify": "yes" });
+        json!({ "hostname": host, "tls": { "mode": mode, "certificateRefs": [{ "name": "cert" }], "options": options } })
+    };
+    let nobody = json!({ "hostname": "from.example.com", "allowedRoutes": { "namespaces": { "from": "Neighbours" } } });
+    world.gateway(
+        "web",
+        json!([
+            listener("all", "HTTP", 80, json!({})),
+            listener("admin", "HTTP", 80, filters("admin.example.com")),
+            listener("below", "HTTP", 80, filters("*.inner.example.com")),
+            listener("from", "HTTP", 80, nobody),
+            listener("without", "HTTPS", 443, json!({ "hostname": "without.example.com" })),
+            listener("options", "HTTPS", 443, tls("options.example.com", "Terminate")),
+            listener("pass", "TLS", 443, tls("pass.example.com", "Passthrough")),
+            listener("ends", "TLS", 443, tls("ends.example.com", "Terminate")),
+            listener("every", "HTTP", 81, json!({ "filters": { "requests": [] } })),
+            listener("tcp", "TCP", 82, json!({ "filters": { "requests": [] } })),
+            listener("name", "HTTP", 80, json!({ "hostname": "Odd.example.com", "filters": { "requests": [] } })),
+        ]),
+        json!({}),
+    );
+    let translation = world.translate(kind::GATEWAY, "web").unwrap();
+    assert_eq!(claimed(&translation), ["admin", "below", "ends", "from", "options", "pass", "without"]);
+    let status = |action: &Action| match action {
+        Action::DirectResponse(response) => response.status,
+        other => panic!("{other:?}"),
+    };
+    let routes = translation.routes.iter().map(|piece| (piece.host.to_string(), status(&piece.route.action)));
+    let closed = ["admin.example.com", "*.inner.example.com", "from.example.com"].map(|host| (host.to_owned(), 503));
+    assert_eq!(routes.collect::<Vec<_>>(), closed);
+    let connections: Vec<_> = translation.tls.iter().map(|piece| piece.host.to_string()).collect();
+    assert_eq!(connections, ["ends", "options", "pass", "without"].map(|name| format!("{name}.example.com")));
+    assert!(translation.tls.iter().all(|piece| matches!(piece.mode, TlsMode::Tcp(_))), "{:?}", translation.tls);
+    let said = facts(&mut world, kind::GATEWAY, "web", true);
+    let refused = "Accepted=False/UnsupportedValue ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=False/Invalid";
+    assert_eq!([1, 2, 3, 8, 9].map(|at| of_listener(&said, at)), [refused; 5]);
+    let told: Vec<_> = translation.verdicts.iter().map(|verdict| verdict.message.to_string()).collect();
+    let unsupported = "filters of listeners are not supported".to_owned();
+    assert!(told.contains(&format!("{unsupported}; nothing is served for admin.example.com")), "{told:?}");
+    assert!(told.contains(&unsupported), "what is for every host is served for none anyway: {told:?}");
+}
+
+/// A listener that is refused takes nothing from those that come before it.
+#[test]
+fn a_set_that_is_closed_takes_no_hostname_from_its_gateway() {
+    let mut world = World::default();
+    let web = |host: &str| listener("web", "HTTP", 80, json!({ "hostname": host }));
+    let closed = |host: &str| listener("web", "HTTP", 80, json!({ "hostname": host, "filters": { "requests": [] } }));
+    let all = json!({ "allowedListeners": { "namespaces": { "from": "All" } } });
+    world.gateway("web", json!([web("a.example.com")]), all);
+    world.set("evil", "first", 1, json!([closed("a.example.com")]));
+    world.set("shop", "second", 2, json!([closed("b.example.com")]));
+    world.set("shop", "third", 3, json!([web("b.example.com")]));
+    let expected = [
+        ("web/web", ""),
+        ("first/web", "HostnameConflict"),
+        ("second/web", "UnsupportedValue"),
+        ("third/web", "HostnameConflict"),
+    ];
+    assert_eq!(reasons(&mut world), expected.map(|(name, reason)| (name.to_owned(), reason)));
+    let claims = |world: &mut World, name: &str| claimed(&world.translate(kind::LISTENER_SET, name).unwrap()).len();
+    assert_eq!(["evil/first", "shop/second", "shop/third"].map(|name| claims(&mut world, name)), [0, 1, 0]);
+}
+
+/// A proxy has one socket for them. Clients of one port would be served what is written for the other.
+#[test]
+fn of_ports_that_are_one_of_the_proxies_the_one_that_is_not_moved_is_available() {
+    let mut world = World::default();
+    world.settings.ports = PortShift { by: 8000, privileged_only: true };
+    let host = |host: &str| json!({ "hostname": host });
+    let taken = "PortUnavailable";
+    for (listeners, expected) in [
+        ([listener("a", "HTTP", 80, json!({})), listener("b", "HTTP", 8080, json!({}))], [taken, ""]),
+        ([listener("a", "HTTP", 8080, json!({})), listener("b", "HTTP", 80, json!({}))], ["", taken]),
+        ([listener("a", "HTTP", 80, host("a.com")), listener("b", "HTTP", 8080, host("b.com"))], [taken, ""]),
+        ([listener("a", "HTTP", 80, host("a.com")), listener("b", "TCP", 8080, json!({}))], [taken, ""]),
+        ([listener("a", "UDP", 53, json!({})), listener("b", "UDP", 8053, json!({}))], [taken, ""]),
+        ([listener("a", "UDP", 80, json!({})), listener("b", "HTTP", 8080, json!({}))], ["", ""]),
+        ([listener("a", "HTTP", 80, json!({})), listener("b", "HTTP", 81, json!({}))], ["", ""]),
+        // One whose hostname is not known has no port.
+        ([listener("a", "HTTP", 80, json!({})), listener("b", "HTTP", 8080, host("A.com"))], ["", "UnsupportedValue"]),
+    ] {
+        let shown = json!(listeners).to_string();
+        world.gateway("web", json!(listeners), json!({}));
+        assert_eq!(reasons(&mut world).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>(), expected, "{shown}");
+    }
+    // Where all are moved, the first has the port.
+    world.settings.ports.privileged_only = false;
+    world.settings.own_ports.http = Some(9080);
+    let moved = json!([listener("a", "HTTP", 80, host("a.com")), listener("b", "HTTP", 1080, host("b.com"))]);
+    world.gateway("web", moved, json!({}));
+    assert_eq!(reasons(&mut world).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>(), ["", taken]);
+    // A ListenerSet comes after its Gateway, moved or not.
+    world.settings.ports.privileged_only = true;
+    world.settings.own_ports.http = Some(8080);
+    let all = json!({ "allowedListeners": { "namespaces": { "from": "All" } } });
+    world.gateway("web", json!([listener("web", "HTTP", 80, host("a.com"))]), all);
+    world.set("shop", "set", 1, json!([listener("web", "HTTP", 8080, host("b.com"))]));
+    assert_eq!(reasons(&mut world), [("web/web".to_owned(), ""), ("set/web".to_owned(), taken)]);
+    let why = world.merged("web").listeners[1].refused.clone().unwrap().why;
+    assert_eq!(
+        &*why,
+        "port 8080 is port 8080 of the proxies, which listener web of Gateway default/web has for port 80"
+    );
+    let said = facts(&mut world, kind::LISTENER_SET, "shop/set", true);
+    let taken = "Accepted=False/PortUnavailable ResolvedRefs=True/ResolvedRefs Conflicted=False/NoConflicts Programmed=False/Invalid";
+    assert_eq!(of_listener(&said, 0), taken);
 }

@@ -9,7 +9,8 @@ use kinds::{Gateway, Kind, kind};
 use model::{
     Code,
     status::{
-        Address, ProxyCounts, ProxyRefusal, ProxyState, Scope, StatusFacts, StatusInput, StatusKind, StatusValue, Truth,
+        Address, Mark, ProxyCounts, ProxyRefusal, ProxyState, Scope, StatusFacts, StatusInput, StatusKind, StatusValue,
+        Truth,
     },
 };
 use serde_json::{Value, json};
@@ -531,4 +532,35 @@ fn a_kind_that_is_switched_off_is_not_claimed() {
     let features = format!("{:?}", class.object.values);
     assert!(features.contains("TCPRoute") && features.contains("HTTPRouteCORS"), "{features}");
     assert!(!features.contains("TLSRoute") && !features.contains("GRPCRoute"), "{features}");
+}
+
+/// After a restart nothing else tells whether the status of an object that is not ours is to be withdrawn.
+#[test]
+fn a_status_shows_that_it_was_written_here() {
+    let mut world = World::default();
+    let parameters = json!({ "parametersRef": { "group": "a.com", "kind": "Settings", "name": "a" } });
+    world.class("odd", crate::CONTROLLER, parameters);
+    let allowed = json!({ "allowedListeners": { "namespaces": { "from": "Same" } } });
+    let (good, bad) = (listener("http", "HTTP", 80, json!({})), listener("odd", "ICMP", 81, json!({})));
+    world.gateway("web", json!([good]), allowed);
+    world.gateway("some", json!([good, bad]), json!({}));
+    world.gateway("none", json!([bad]), json!({}));
+    world.gateway("empty", json!([]), json!({}));
+    world.gateway_of("odd", "refused", json!([good]), json!({}));
+    world.set("default", "good", 1, json!([listener("http", "HTTP", 82, json!({}))]));
+    world.set("default", "bad", 1, json!([bad]));
+    world.set("shop", "far", 1, json!([good]));
+    for (status, kind, names) in [
+        (&CLASS, kind::GATEWAY_CLASS, &["sesame", "odd"][..]),
+        (&GATEWAY, kind::GATEWAY, &["web", "some", "none", "empty", "refused"][..]),
+        (&LISTENER_SET, kind::LISTENER_SET, &["good", "bad", "shop/far"][..]),
+    ] {
+        let [Mark::Condition(of, texts)] = status.layout.marks else { panic!("{:?}", status.layout.marks) };
+        for name in names {
+            let said = facts(&mut world, kind, name, true);
+            let message = said.object.conditions.iter().find(|it| it.kind == *of).map(|it| it.message.clone());
+            let message = message.unwrap_or_default();
+            assert!(texts.iter().any(|text| message.starts_with(text)), "{kind} {name}: {message}");
+        }
+    }
 }

@@ -78,9 +78,21 @@ fn weights_are_shares_and_none_is_a_500() {
         assert_eq!(backends(&forward(&translation)), shares(&[("-", 1)]), "{nothing}");
     }
     assert_eq!(parents(&http(json!([]))), [FINE], "no backends are no wrong reference");
-    for wrong in [-1, 1_000_001] {
-        let translation = http(json!([weighted("app", wrong)]));
-        assert_eq!(codes(&translation), [Code::GatewayRouteBackend], "{wrong}");
+    // One that is out of range costs its own share.
+    for (wrong, share) in [(-1, 1), (1_000_001, 1_000_000)] {
+        let beside = http(json!([weighted("app", 3), weighted("app", wrong)]));
+        assert_eq!(backends(&forward(&beside)), shares(&[("default/app/80", 3), ("-", share)]), "{wrong}");
+        let alone = http(json!([weighted("app", wrong)]));
+        assert_eq!(backends(&forward(&alone)), shares(&[("-", share)]), "{wrong}");
+        for translation in [beside, alone] {
+            assert_eq!(codes(&translation), [Code::GatewayRouteBackend], "{wrong}");
+            assert_eq!(
+                parents(&translation),
+                [[FINE[0], FINE[1], "PartiallyInvalid=True UnsupportedValue"]],
+                "{wrong}"
+            );
+            assert!(message(&translation, "PartiallyInvalid").starts_with("Dropped Rule backendRef: "), "{wrong}");
+        }
     }
     let broken = http(json!([7, weighted("app", 1)]));
     assert_eq!(backends(&forward(&broken)), shares(&[("default/app/80", 1), ("-", 1)]));

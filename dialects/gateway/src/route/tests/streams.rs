@@ -102,22 +102,30 @@ fn tcp_and_udp_listeners_lead_to_weighted_backends() {
 
 #[test]
 fn the_only_rule_decides_about_the_route() {
-    for (rules, code) in [
-        (json!({ "rules": [] }), Code::GatewayRouteRule),
-        (json!({ "rules": [7] }), Code::GatewayRouteRule),
-        (
-            json!({ "rules": [{ "backendRefs": [{ "name": "app", "port": 80, "weight": -1 }] }] }),
-            Code::GatewayRouteBackend,
-        ),
-    ] {
+    for rules in [json!({ "rules": [] }), json!({ "rules": [7] })] {
         let translation = world().route(kind::TCP_ROUTE, rules.clone());
-        assert_eq!((codes(&translation), translation.streams.len()), (vec![code], 0), "{rules}");
+        assert_eq!((codes(&translation), translation.streams.len()), (vec![Code::GatewayRouteRule], 0), "{rules}");
         assert_eq!(parents(&translation)[0][0], "Accepted=False UnsupportedValue", "{rules}");
     }
     let two = json!({ "rules": [{ "backendRefs": [backend("app", 80)] }, { "backendRefs": [backend("app", 81)] }] });
     let translation = world().route(kind::TCP_ROUTE, two);
     assert_eq!(parents(&translation)[0][2], "PartiallyInvalid=True UnsupportedValue");
     assert_eq!(translation.streams[0].target.clusters[0].0.service().unwrap().port, 80);
+}
+
+#[test]
+fn a_weight_that_is_out_of_range_costs_its_own_share_of_the_connections() {
+    for (wrong, share) in [(-1, 1), (1_000_001, 1_000_000)] {
+        let translation = world().route(
+            kind::TCP_ROUTE,
+            rules(json!([{ "name": "app", "port": 80, "weight": 3 }, { "name": "app", "port": 80, "weight": wrong }])),
+        );
+        let target = &translation.streams[0].target;
+        let shares: Vec<_> = target.clusters.iter().map(|(cluster, weight)| (cluster.to_string(), *weight)).collect();
+        assert_eq!((shares, target.unavailable), (vec![("default/app/80".to_owned(), 3)], share), "{wrong}");
+        assert_eq!(codes(&translation), [Code::GatewayRouteBackend], "{wrong}");
+        assert_eq!(parents(&translation), [[FINE[0], FINE[1], "PartiallyInvalid=True UnsupportedValue"]], "{wrong}");
+    }
 }
 
 #[test]
