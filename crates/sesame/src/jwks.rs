@@ -65,6 +65,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// How long a fetch may take.
+    fn fetch_timeout(&self, spec: &FetchSpec) -> Duration {
+        spec.timeout.min(self.longest_fetch)
+    }
+}
+
 /// What is known of a server.
 pub type JwksUpdate = (Arc<RemoteJwks>, JwksState);
 
@@ -167,7 +174,7 @@ async fn follow(
     loop {
         let spec = specs.borrow_and_update().clone();
         let Some(turn) = queue.turn().await else { return };
-        let most = spec.timeout.min(limits.longest_fetch);
+        let most = limits.fetch_timeout(&spec);
         let fetched = timeout(most, fetch::keys(&source, &spec, &limits, turn)).await;
         metrics.fetched(
             &source,

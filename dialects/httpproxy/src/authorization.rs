@@ -2,7 +2,8 @@
 //!
 //! In: `virtualhost.authorization` and `routes[].authPolicy`. Out: for each route, the server and what it is told, or that nobody
 //! is asked. What cannot be used makes the host, or the route, fail closed. An ExtensionService that is not there, or not valid, is
-//! told here: requests are denied, or pass where `failOpen` says so.
+//! told here: requests are denied, or pass where `failOpen` says so. So is a route whose `authPolicy` asks for authorization where
+//! no server is named: it is served without authorization, as with Contour.
 
 use crate::{HttpProxyView, Rejection, Work, duration::timeout, route::FieldContext};
 use kinds::{
@@ -33,8 +34,8 @@ const BODY: i64 = 1024;
 /// The most patterns of header names.
 const MOST_HEADERS: usize = 100;
 
-/// What a host is told whose own settings give way to those of the operator.
-const OPERATORS_HOLDS: &str = "no effect: the server is that of globalExtAuth, and the operator's setting holds";
+/// The message about a setting of a host that has no effect because `globalExtAuth` sets it.
+const OPERATORS_HOLDS: &str = "ignored: globalExtAuth configures the authorization server";
 
 /// What is set about a server, without which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +111,10 @@ impl OperatorServer {
     }
 }
 
+/// Why a host of a tcpproxy has no authorization.
+const BESIDE_TCP_PROXY: &str =
+    "cannot be used together with tcpproxy: no request is checked in connections that are passed on";
+
 /// What a host says to its routes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostAuthorization {
@@ -148,8 +153,12 @@ pub(crate) fn of_host(
         rejections.push(Rejection::new(Code::ProxyTlsIncompatible, at, "cannot be used together with authorization"));
     }
     let mut operators = None;
+    let passed_on = !matches!(object.spec.tcp_proxy.get(), Ok(None));
     let server = match authorization.extension_ref.as_deref() {
         None => {
+            if !settings.disabled && passed_on {
+                rejections.push(Rejection::new(Code::ProxyAuthNotPermitted, field.clone(), BESIDE_TCP_PROXY));
+            }
             if !settings.disabled && work.settings.global_authorization.is_none() {
                 let why = "extensionRef is missing, and the operator has configured no globalExtAuth";
                 rejections.push(Rejection::new(Code::ExtensionNotFound, field.field("extensionRef"), why));
@@ -159,10 +168,8 @@ pub(crate) fn of_host(
         Some(reference) => {
             let why = if tls.is_none_or(|tls| tls.passthrough) {
                 Some("requires a host that terminates TLS: without it, credentials would travel in plaintext")
-            } else if !matches!(object.spec.tcp_proxy.get(), Ok(None)) {
-                Some("cannot be used together with tcpproxy: no request is checked in connections that are passed on")
             } else {
-                None
+                passed_on.then_some(BESIDE_TCP_PROXY)
             };
             if let Some(why) = why {
                 rejections.push(Rejection::new(Code::ProxyAuthNotPermitted, field.field("extensionRef"), why));
@@ -221,7 +228,15 @@ pub(crate) fn of_route<V>(
             context.extend(operators.unwrap_or_default());
             Authorization::Ask(Arc::new(AuthCheck { server, context }))
         }
-        None if is_stated => Authorization::AskDefault(Arc::new(context)),
+        None if is_stated => {
+            if work.settings.global_authorization.is_none() {
+                let why = "the virtual host has no authorization.extensionRef, and the operator has configured no \
+                           globalExtAuth: requests pass without authorization";
+                let field = place.field.field("authPolicy");
+                work.report(place.subject, Rejection::new(Code::ProxyAuthNoServer, field, why));
+            }
+            Authorization::AskDefault(Arc::new(context))
+        }
         None => Authorization::Unset,
     })
 }

@@ -1,4 +1,4 @@
-//! Durations and timeouts: one that is longer than proxies are sent is shortened, and told.
+//! Durations and timeouts: one above the limit is shortened to the limit, and reported.
 
 use crate::Rejection;
 use model::{

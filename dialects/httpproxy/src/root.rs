@@ -106,9 +106,9 @@ struct TlsExposure {
 }
 
 impl TlsExposure {
-    /// Whether only clients with a certificate may send requests. Over plaintext nobody has one.
+    /// Whether only clients with a certificate may connect, for requests or for a `tcpproxy`. Over plaintext nobody has one.
     fn requires_client_certificate(&self) -> bool {
-        let termination = self.mode.as_ref().and_then(TlsMode::http);
+        let termination = self.mode.as_ref().and_then(TlsMode::termination);
         termination.is_some_and(|termination| termination.clients.as_ref().is_some_and(|it| it.is_required))
     }
 }

@@ -126,7 +126,8 @@ fn child(
     Ok((object, subject))
 }
 
-/// The services of an object. One that cannot be used loses its share; one with no share is left out, unless none has one.
+/// The services of an object. One that cannot be used loses its share; one without a weight is left out, unless none is written with
+/// one.
 fn services(
     work: &mut Work<'_, impl HttpProxyView>,
     place: &FieldContext<'_>,
@@ -163,7 +164,7 @@ fn services(
         let why = format!("the sum of the weights is {total}; the limit is {}", u32::MAX);
         return Err(Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why));
     }
-    if clusters.iter().all(|(_, weight)| *weight == 0) {
+    if total == 0 {
         clusters.iter_mut().for_each(|(_, weight)| *weight = 1);
     }
     clusters.retain(|(_, weight)| *weight > 0);

@@ -117,7 +117,7 @@ impl JwtSlots {
 pub(super) fn verification(chain: &HttpChainId) -> HttpFilter {
     let slots = chain.slots();
     let by_slot = (0..slots.count).map(|number| {
-        let source = slots::source(vec![JwtAuthentication::type_url()], any(&JwtAuthentication::default()), true);
+        let source = slots::source(vec![JwtAuthentication::type_url()], any(&JwtAuthentication::default()));
         (mark::jwt_slot(number, slots.count), composite::slot(slots.name(number), source))
     });
     // It knows no provider, so routes that require a token answer 403.

@@ -4,9 +4,9 @@
 //! they would stay unprotected. A slot is a filter whose configuration comes by ECDS. Filled, it reaches open connections with
 //! their next request. An empty one is published as its default, so that an Envoy that returns has it and is sent nothing again.
 //!
-//! The default of a slot that protects refuses what is marked for it, so that nothing is open before its resource has come; and
-//! a listener waits for the resource, so that nothing is refused either. It waits for ever if there is none: every slot of a port
-//! that has chains is published. The slot of rate limits has the filter that does nothing as its default, and no listener waits for it.
+//! A listener waits for the resources of its slots, so that requests are neither open nor refused before these have come. It waits for
+//! ever if there is none: every slot of a port that has chains is published. The default of a slot that only marked requests pass
+//! refuses them. That of the slot of rate limits, which every request passes, does nothing.
 //!
 //! The slot of scripts stands only where the operator has scripts run. It is never open: see [`super::script`].
 //!
@@ -68,9 +68,9 @@ impl Slot {
     /// Where the filter of this slot comes from.
     pub(super) fn source(self) -> ExtensionConfigSource {
         match self {
-            Slot::Script => source(vec![Lua::type_url()], self.default_filter(), true),
-            Slot::ExtAuthzOfFleet => source(vec![ExtAuthz::type_url()], self.default_filter(), true),
-            Slot::RateLimit => source(vec![RateLimit::type_url(), Rbac::type_url()], self.default_filter(), false),
+            Slot::Script => source(vec![Lua::type_url()], self.default_filter()),
+            Slot::ExtAuthzOfFleet => source(vec![ExtAuthz::type_url()], self.default_filter()),
+            Slot::RateLimit => source(vec![RateLimit::type_url(), Rbac::type_url()], self.default_filter()),
         }
     }
 
@@ -81,13 +81,13 @@ impl Slot {
     }
 }
 
-/// What fills a slot comes by ECDS. A listener waits for what has a default that is closed.
-pub(super) fn source(type_urls: Vec<String>, default: Any, is_default_closed: bool) -> ExtensionConfigSource {
+/// What fills a slot comes by ECDS.
+pub(super) fn source(type_urls: Vec<String>, default: Any) -> ExtensionConfigSource {
     ExtensionConfigSource {
         config_source: Some(name::on_this_stream()),
         default_config: Some(default),
-        // Else requests would be refused for a moment that the resource lets pass.
-        apply_default_config_without_warming: !is_default_closed,
+        // Else requests would be refused, or not be counted, until the resource has come.
+        apply_default_config_without_warming: false,
         type_urls,
     }
 }
@@ -103,6 +103,18 @@ impl fmt::Display for Slot {
             Slot::Script => f.write_str("lua"),
             Slot::ExtAuthzOfFleet => f.write_str("ext_authz-fleet"),
             Slot::RateLimit => f.write_str("ratelimit"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_waits_for_every_slot() {
+        for slot in [Slot::Script, Slot::ExtAuthzOfFleet, Slot::RateLimit] {
+            assert!(!slot.source().apply_default_config_without_warming, "{slot}");
         }
     }
 }

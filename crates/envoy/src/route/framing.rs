@@ -8,7 +8,7 @@
 //! - Behind them, the filter of this module notes length and status of a response before headers are added to it, and gives a request back the
 //!   headers that the other filter has noted.
 //! - Before them, [the other one](super::response_script) notes headers of a request, and writes length and status of a response back. It
-//!   is also that which changes cookies.
+//!   also rewrites cookies.
 //!
 //! The connection manager removes what else would matter in a response: `transfer-encoding`, `connection` and `upgrade`.
 

@@ -1,6 +1,9 @@
 //! The script that runs on responses: it rewrites the cookies of backends, and restores what servers that are asked about requests have
 //! written over. For rate limit services it also notes the length of requests: see [`super::framing`].
 //!
+//! Before an authorization server that is sent whole bodies it refuses requests that say that theirs is too long: the filter that asks
+//! the server does not count the frame that ends a request, and would cut a body that comes in one frame of HTTP/2.
+//!
 //! In: the cookie rewrites of a route or of a backend's share, and which servers are asked about its requests. Out: what the filter is
 //! told there. Envoy has no filter for either, so it is a script: of fixed text, which the filter has once and the routes that need it
 //! name, with what to change as data in its context. Nothing that a tenant wrote is ever in the text.
@@ -55,12 +58,22 @@ fn per_route(cookies: &[CookieRewrite], policy: &Policy) -> (String, Any) {
     if framing::notes_requests(policy) {
         context.fields.insert("notes".to_owned(), Value { kind: Some(value::Kind::BoolValue(true)) });
     }
+    if let Some(most) = longest_body(policy) {
+        let most = Value { kind: Some(value::Kind::NumberValue(most.into())) };
+        context.fields.insert("max_request_bytes".to_owned(), most);
+    }
     let per_route = LuaPerRoute {
         r#override: Some(Override::Name(SCRIPT.0.to_owned())),
         filter_context: Some(context),
         ..Default::default()
     };
     (FILTER.to_owned(), any(&per_route))
+}
+
+/// The most bytes that a request may have, where its authorization server is sent bodies and none of them may be cut.
+fn longest_body(policy: &Policy) -> Option<u32> {
+    let body = policy.authorization.check()?.server.body?;
+    (!body.partial).then_some(body.most)
 }
 
 #[cfg(test)]
@@ -73,7 +86,8 @@ mod tests {
         Timeout,
         route::{
             AuthCheck, AuthServer, Authorization, Descriptor, DescriptorEntry, GlobalRateLimit,
-            authorization::AuthProtocol, cookies::CookieName,
+            authorization::{AuthBody, AuthProtocol},
+            cookies::CookieName,
         },
     };
     use std::sync::Arc;
@@ -91,21 +105,25 @@ mod tests {
         per_route.filter_context.unwrap().fields.into_keys().collect()
     }
 
-    /// Routes whose requests an authorization server of their own, that of the fleet, and a rate limit service is asked about.
-    fn asked() -> [Policy; 3] {
-        let descriptors = vec![Descriptor { entries: vec![DescriptorEntry::RemoteAddress] }];
-        let check = |authorization| Policy { authorization, ..Policy::default() };
+    /// A route with an authorization server of its own, which is sent so much of bodies.
+    fn authorized(body: Option<AuthBody>) -> Policy {
         let server = AuthServer {
             extension: None,
             protocol: AuthProtocol::Grpc,
             timeout: Timeout::Default,
             fail_open: false,
-            body: None,
+            body,
         };
         let own = AuthCheck { server: Arc::new(server), context: Default::default() };
+        Policy { authorization: Authorization::Ask(Arc::new(own)), ..Policy::default() }
+    }
+
+    /// Routes whose requests an authorization server of their own, that of the fleet, and a rate limit service is asked about.
+    fn asked() -> [Policy; 3] {
+        let descriptors = vec![Descriptor { entries: vec![DescriptorEntry::RemoteAddress] }];
         [
-            check(Authorization::Ask(Arc::new(own))),
-            check(Authorization::AskFleet(Default::default())),
+            authorized(None),
+            Policy { authorization: Authorization::AskFleet(Default::default()), ..Policy::default() },
             Policy { global_limit: Some(Arc::new(GlobalRateLimit { descriptors })), ..Policy::default() },
         ]
     }
@@ -128,5 +146,14 @@ mod tests {
         assert_eq!(fleet, ["noted", "notes"]);
         assert_eq!(limited, ["noted", "notes"]);
         assert!(of_route(&Policy::default()).is_none());
+    }
+
+    #[test]
+    fn a_body_that_may_not_be_cut_has_a_limit() {
+        let body = |partial| authorized(Some(AuthBody { most: 10, partial, as_bytes: false }));
+        assert_eq!(context(of_route(&body(false)).unwrap()), ["max_request_bytes", "noted"]);
+        assert_eq!(context(of_route(&body(true)).unwrap()), ["noted"]);
+        let of_share = of_share(&[cookie()], &body(false)).unwrap();
+        assert_eq!(context(of_share), ["cookies", "max_request_bytes", "noted"]);
     }
 }

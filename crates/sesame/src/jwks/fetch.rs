@@ -4,6 +4,7 @@
 //! connected to; redirects are not followed; and no more is read than a document may have.
 
 use super::{Limits, LookUp, Turn, tls};
+use futures::{StreamExt, stream::FuturesUnordered};
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
@@ -14,17 +15,21 @@ use pipeline::FetchSpec;
 use resolve::{address, jwks};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 /// How many addresses of a name are tried.
 const MOST_ADDRESSES: usize = 4;
+/// The longest that the next address waits for the one before it, as in RFC 8305.
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Fetches the keys; says why there are none, in words that stay the same as long as the reason does.
 pub(super) async fn keys(source: &RemoteJwks, spec: &FetchSpec, limits: &Limits, turn: Turn) -> Result<Jwks, String> {
     let (addresses, _turn) = resolved(&source.uri, limits.look_up, turn).await?;
     let addresses = usable(addresses, spec.family, limits.allows)?;
-    let stream = connected(&addresses).await?;
+    let stream = connected(&addresses, attempt_delay(limits.fetch_timeout(spec), addresses.len())).await?;
     let document = match tls::connector(source, spec)? {
         None => document(stream, &source.uri).await?,
         Some((connector, name)) => {
@@ -67,7 +72,7 @@ fn usable(
         AddressFamily::V6 => v6,
         AddressFamily::Auto if v6.is_empty() => v4,
         AddressFamily::Auto => v6,
-        AddressFamily::All => v6.into_iter().chain(v4).collect(),
+        AddressFamily::All => alternating(v6, v4),
     };
     let Some(first) = chosen.first().copied() else {
         return Err("its name has no address of the family that dnsLookupFamily asks for".to_owned());
@@ -77,15 +82,43 @@ fn usable(
     if allowed.is_empty() { Err(address::unreachable(first.ip())) } else { Ok(allowed) }
 }
 
-async fn connected(addresses: &[SocketAddr]) -> Result<TcpStream, String> {
-    let mut failure = String::new();
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = format!("cannot connect to {address}: {}", error.kind()),
+/// One of the first list, one of the second, and so on: of the few that are tried some are of either family.
+fn alternating(first: Vec<SocketAddr>, second: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let mut all: Vec<(usize, SocketAddr)> =
+        first.into_iter().enumerate().chain(second.into_iter().enumerate()).collect();
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, address)| address).collect()
+}
+
+/// The delay between two attempts to connect: all of them have begun within the first half of the fetch.
+fn attempt_delay(timeout: Duration, addresses: usize) -> Duration {
+    let addresses = u32::try_from(addresses).unwrap_or(u32::MAX).max(1);
+    ATTEMPT_DELAY.min(timeout / 2 / addresses)
+}
+
+/// A connection to the first address that accepts one. The next address is tried when the one before it has failed, or has not answered
+/// after the delay; the failure is that of the last one in the list.
+async fn connected(addresses: &[SocketAddr], delay: Duration) -> Result<TcpStream, String> {
+    let mut rest = addresses.iter().copied().enumerate();
+    let mut attempts = FuturesUnordered::new();
+    let mut failure = (0, String::new());
+    loop {
+        attempts.extend(rest.next().map(|(index, address)| attempt(index, address)));
+        tokio::select! {
+            Some(ended) = attempts.next() => match ended {
+                Ok(stream) => return Ok(stream),
+                Err(why) => failure = failure.max(why),
+            },
+            () = sleep(delay), if rest.len() > 0 => {}
+            else => return Err(failure.1),
         }
     }
-    Err(failure)
+}
+
+/// Connects to the address with this place in the list.
+async fn attempt(index: usize, address: SocketAddr) -> Result<TcpStream, (usize, String)> {
+    let connected = TcpStream::connect(address).await;
+    connected.map_err(|error| (index, format!("cannot connect to {address}: {}", error.kind())))
 }
 
 /// The body of the answer.
@@ -127,6 +160,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::net::{TcpListener, TcpSocket};
+    use tokio::time::timeout;
 
     fn addresses(ips: &[&str]) -> Vec<SocketAddr> {
         let parsed = ips.iter().map(|ip| ip.parse::<IpAddr>().expect("the test writes addresses"));
@@ -138,7 +173,7 @@ mod tests {
         use AddressFamily::{All, Auto, V4, V6};
         let both = ["192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2"];
         let (v4, v6) = (["192.0.2.1", "192.0.2.2"], ["2001:db8::1", "2001:db8::2"]);
-        let all = ["2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"];
+        let all = ["2001:db8::1", "192.0.2.1", "2001:db8::2", "192.0.2.2"];
         for (found, family, expected) in [
             (&both[..], V4, &v4[..]),
             (&both, V6, &v6),
@@ -171,5 +206,43 @@ mod tests {
         let many: Vec<String> = (1..=9).map(|last| format!("2001:db8::{last}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(usable(&many, AddressFamily::V6), Ok(addresses(&many[..MOST_ADDRESSES])));
+    }
+
+    /// An address that answers no attempt to connect, as long as these connections last: as many wait to be accepted as may.
+    async fn silent() -> (TcpListener, Vec<TcpStream>) {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+        let listener = socket.listen(0).expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let mut waiting = Vec::new();
+        while let Ok(connected) = timeout(Duration::from_millis(500), TcpStream::connect(address)).await {
+            waiting.push(connected.expect("a connection"));
+        }
+        (listener, waiting)
+    }
+
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_does_not_use_up_the_time_of_the_others() {
+        let (first, _first) = silent().await;
+        let (second, _second) = silent().await;
+        let good = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+        let address = |listener: &TcpListener| listener.local_addr().expect("its address");
+        let refused = SocketAddr::from(([127, 0, 0, 1], 1));
+        for others in [vec![address(&first)], vec![address(&first), refused, address(&second)]] {
+            let all: Vec<SocketAddr> = others.into_iter().chain([address(&good)]).collect();
+            let delay = attempt_delay(Duration::from_secs(2), all.len());
+            let found = timeout(Duration::from_secs(20), connected(&all, delay)).await.expect("it connects in time");
+            let peer = found.expect("one address answers").peer_addr().expect("its address");
+            assert_eq!(peer, address(&good), "{all:?}");
+        }
+        let failure = connected(&[refused, refused], Duration::from_secs(20)).await.expect_err("nobody listens");
+        assert!(failure.contains("cannot connect to 127.0.0.1:1"), "{failure}");
+    }
+
+    #[test]
+    fn every_address_is_tried_within_the_first_half_of_a_fetch() {
+        for (timeout, addresses, delay) in [(1000, 4, 125), (1000, 1, 250), (30_000, 4, 250), (100, 2, 25)] {
+            assert_eq!(attempt_delay(Duration::from_millis(timeout), addresses), Duration::from_millis(delay));
+        }
     }
 }

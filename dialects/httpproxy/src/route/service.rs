@@ -1,7 +1,8 @@
 //! The backends of a route and their shares, and whom to trust behind the TLS connection to one.
 //!
 //! A service that is not there, or of which something cannot be used, is left out and told; the others share what is
-//! left. Where none is left the route answers 503.
+//! left by their weights. Where none is left, or only services with a weight of zero, although another is written with more, the route
+//! answers 503.
 
 use crate::{
     HttpProxyView, Rejection, Work,
@@ -101,8 +102,11 @@ pub(super) fn backends(
     if !rejections.is_empty() {
         return Err(rejections);
     }
-    if backends.clusters.iter().all(|share| share.weight == 0) {
+    if total == 0 {
         backends.clusters.iter_mut().for_each(|share| share.weight = 1);
+    } else if backends.clusters.iter().all(|share| share.weight == 0) {
+        // None of the services with a weight can be used, and the others get no requests.
+        backends.clusters.clear();
     }
     Ok(backends)
 }

@@ -131,6 +131,7 @@ words! {
     ProxyAuthContext => AuthError AuthContextNotValid;
     ProxyAuthHeader => AuthError AuthBadAllowedHeader;
     ProxyAuthSettings => AuthError AuthSettingsNotValid;
+    ProxyAuthNoServer => AuthError AuthServerNotConfigured;
     CatchAllTooLong => RouteError TooManyRoutes;
     RouteConflict | RouteShadowed => RouteError DuplicateRoute;
     CertificateConflict => TLSError TLSConfigNotValid;

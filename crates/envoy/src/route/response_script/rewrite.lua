@@ -1,4 +1,5 @@
--- Changes responses, and notes headers of requests: see route/response_script.rs. What to do is in the filter's context.
+-- Changes responses, notes headers of requests, and refuses bodies that are too long: see route/response_script.rs. What to do is in the
+-- filter's context.
 local function trimmed(text)
   return string.match(text, "^%s*(.-)%s*$")
 end
@@ -52,9 +53,21 @@ local function restore(headers, noted)
   end
 end
 
--- Notes what a rate limit service may not change of a request.
+-- Whether a request says that its body is longer than this.
+local function is_longer(headers, most)
+  local length = tonumber(headers:get("content-length") or "")
+  return length ~= nil and length > most
+end
+
+-- Refuses a request whose body is too long for its authorization server, as Envoy does; notes what a rate limit service may not change.
 function envoy_on_request(request)
-  if not request:filterContext():get("notes") then
+  local context = request:filterContext()
+  local most = context:get("max_request_bytes")
+  if most and is_longer(request:headers(), most) then
+    request:respond({[":status"] = "413"}, "Payload Too Large")
+    return
+  end
+  if not context:get("notes") then
     return
   end
   local headers, metadata = request:headers(), request:streamInfo():dynamicMetadata()
