@@ -3,23 +3,23 @@
 //! A priority comes before everything else, so a route with one for `/` has the requests of all longer paths. Inside a namespace that
 //! is its author's choice. Of another namespace's routes it may be meant, too, but whoever has them should know.
 
-use model::{
-    Code, Host, Route, Verdict,
-    route::{Path, PathMatch},
-};
+use model::{Code, Host, Route, Verdict, route::PathMatch};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// The most pairs of objects of a host that get a verdict.
 pub const MOST_PAIRS: usize = 100;
 
-/// The verdicts on routes in the order in which they are tried.
+/// The verdicts on routes in the order in which they are tried, on [`MOST_PAIRS`] of objects and no more.
 pub fn taken(host: &Host, routes: &[Arc<Route>]) -> Vec<Verdict> {
     let mut pairs = BTreeSet::new();
     let mut verdicts = Vec::new();
     for (at, strong) in routes.iter().enumerate().take_while(|(_, route)| route.precedence.priority > 0) {
         for weak in routes[at + 1..].iter().filter(|weak| takes(strong, weak)) {
-            if pairs.len() < MOST_PAIRS && pairs.insert((&strong.origin.object, &weak.origin.object)) {
+            if pairs.insert((&strong.origin.object, &weak.origin.object)) {
                 verdicts.extend(pair(host, strong, weak));
+            }
+            if pairs.len() == MOST_PAIRS {
+                return verdicts;
             }
         }
     }
@@ -35,28 +35,43 @@ pub fn takes(strong: &Route, weak: &Route) -> bool {
         && covers(&strong.path, &weak.path)
 }
 
-/// Whether all paths of the one are paths of the other. Of patterns there is no telling.
+/// Whether all paths of the one are paths of the other. A pattern covers whatever it may match: more is not known about it.
 fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
-    let begins = |path: &Path| narrow.text().starts_with(path.as_str());
+    let text = beginning(narrow);
     match (wide, narrow) {
-        (_, PathMatch::Regex(_)) => matches!(wide, PathMatch::Prefix(path) if path.as_str() == "/"),
-        (PathMatch::Prefix(path), _) => begins(path),
+        (PathMatch::Regex(_), _) => {
+            let mut both = beginning(wide).bytes().zip(text.bytes());
+            both.all(|(one, other)| one.eq_ignore_ascii_case(&other))
+        }
+        (PathMatch::Prefix(path), _) => text.starts_with(path.as_str()),
         (PathMatch::PrefixIgnoreCase(path), _) => {
-            narrow.text().get(..path.as_str().len()).is_some_and(|start| start.eq_ignore_ascii_case(path.as_str()))
+            text.get(..path.as_str().len()).is_some_and(|start| start.eq_ignore_ascii_case(path.as_str()))
         }
         (PathMatch::Below(path), _) => {
-            narrow.text().strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            text.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         }
         (PathMatch::Exact(path), PathMatch::Exact(other)) => path == other,
         (PathMatch::ExactIgnoreCase(path), PathMatch::Exact(other) | PathMatch::ExactIgnoreCase(other)) => {
             path.as_str().eq_ignore_ascii_case(other.as_str())
         }
-        (PathMatch::Regex(_) | PathMatch::Exact(_) | PathMatch::ExactIgnoreCase(_), _) => false,
+        (PathMatch::Exact(_) | PathMatch::ExactIgnoreCase(_), _) => false,
     }
 }
 
-/// What both sides get a verdict. The number is called precedence, as in [`model::route::Precedence`]: a dialect may have a field `priority`
-/// that is about something else.
+/// What every path of a match begins with: of a pattern, the plain text at its beginning, and `/` where there is none.
+fn beginning(path: &PathMatch) -> &str {
+    let PathMatch::Regex(pattern) = path else { return path.text() };
+    let text = pattern.as_str().trim_start_matches('^');
+    let end = text.find(|c: char| r"\.+*?()[]{}^$".contains(c)).unwrap_or(text.len());
+    let (plain, rest) = text.split_at(end);
+    // What may be repeated no times is not always there, and of alternatives only one is.
+    let last = plain.chars().next_back().map_or(0, char::len_utf8);
+    let plain = if rest.starts_with(['?', '*', '{']) { &plain[..plain.len() - last] } else { plain };
+    if plain.is_empty() || text.contains('|') { "/" } else { plain }
+}
+
+/// The verdicts for both routes, that of the weaker one first. The number is called precedence, as in [`model::route::Precedence`]: a
+/// dialect may have a field `priority` that is about something else.
 pub fn pair(host: &Host, strong: &Route, weak: &Route) -> [Verdict; 2] {
     let (priority, path) = (strong.precedence.priority, &weak.path);
     let (winner, loser) = (&strong.origin.object, &weak.origin.object);
@@ -92,6 +107,16 @@ mod tests {
             (of("b", 1, "/ /log"), of("a", 0, "p /login"), false),
             (of("b", 1, "/ /login"), of("a", 0, "p /login/x"), true),
             (of("b", 1, "p /"), of("a", 0, "~ /[a-z]+"), true),
+            (of("b", 1, "p /login/"), of("a", 0, "~ /login/[a-z]+"), true),
+            (of("b", 1, "p /login"), of("a", 0, "~ /[a-z]+"), false),
+            (of("b", 1, "~ /.*"), of("a", 0, "p /login"), true),
+            (of("b", 1, "~ ^/.*"), of("a", 0, "~ /[a-z]+"), true),
+            (of("b", 1, "~ /log[a-z]+"), of("a", 0, "= /login"), true),
+            (of("b", 1, "~ /logo?i.*"), of("a", 0, "p /login"), true),
+            (of("b", 1, "~ /a|/login"), of("a", 0, "p /login"), true),
+            (of("b", 1, "~ (?i)/LOGIN"), of("a", 0, "p /login"), true),
+            (of("b", 1, "~ /api/v[0-9]+"), of("a", 0, "p /login"), false),
+            (of("a", 1, "~ /.*"), of("a", 0, "p /login"), false),
             (of("b", 1, "= /login"), of("a", 0, "p /login"), false),
             (of("b", 1, "p /login"), of("a", 0, "p /"), false),
             (of("a", 1, "p /"), of("a", 0, "p /login"), false),

@@ -9,7 +9,7 @@
 use crate::combine::{self, Reason};
 use model::{
     Route,
-    route::{Action, Mirror, OnEqual, Precedence, Share, SplitMessages},
+    route::{Action, AgreedValue, Mirror, OnEqual, Precedence, Share, SplitMessages},
 };
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -133,13 +133,17 @@ fn disagreement(base: &Route, route: &Route, messages: &SplitMessages) -> Option
         return None;
     };
     let differs = own.iter().filter_map(|(field, value)| {
-        let other = theirs.iter().find(|(other, _)| other == field).map_or("-unset-", |(_, value)| value);
-        let differs_at = value.bytes().zip(other.bytes()).take_while(|(own, other)| own == other).count();
-        (**value != *other)
-            .then(|| format!("{field}: {} != {}", excerpt(value, differs_at), excerpt(other, differs_at)))
+        let other = theirs.iter().find(|(other, _)| other == field).map(|(_, value)| value);
+        (other != Some(value)).then(|| difference(field, value.as_str(), other.map_or("-unset-", AgreedValue::as_str)))
     });
     let fields = differs.collect::<Vec<_>>().join(", ");
     (!fields.is_empty()).then(|| reason(messages, messages.mismatch, base, route, &fields))
+}
+
+/// What a message says of a field whose values differ.
+fn difference(field: &str, own: &str, other: &str) -> String {
+    let differs_at = own.bytes().zip(other.bytes()).take_while(|(own, other)| own == other).count();
+    format!("{field}: {} != {}", excerpt(own, differs_at), excerpt(other, differs_at))
 }
 
 /// What a message shows of a value: all of it, or the part around the byte from which it differs from another.
@@ -391,7 +395,7 @@ mod tests {
 
     #[test]
     fn they_have_to_agree_where_a_newcomer_says_something() {
-        let says = |value: &str| -> Agreement { [("field", Arc::from(value))].into() };
+        let says = |value: &str| -> Agreement { [("field", AgreedValue::new(value))].into() };
         let (served, lost) = outcome(vec![agreeing("a", None, says("x")), agreeing("b", None, says("y"))]);
         assert_eq!((&*served, lost), ("a", vec!["b b: field: y != x".to_owned()]));
         let (served, lost) = outcome(vec![part("a", None), agreeing("b", None, says("y"))]);
@@ -404,11 +408,19 @@ mod tests {
         assert_eq!(excerpt("short", 3), "short");
         let of = |end: &str| format!("{}{end}", "é".repeat(500));
         let (own, other) = (of("own"), of("other and more"));
-        let says = |value: &str| -> Agreement { [("field", Arc::from(value))].into() };
+        let says = |value: &str| -> Agreement { [("field", AgreedValue::new(value))].into() };
         let (served, lost) = outcome(vec![agreeing("a", None, says(&other)), agreeing("b", None, says(&own))]);
         let same = "é".repeat(BEFORE / 2);
         assert_eq!((&*served, lost), ("a", vec![format!("b b: field: …{same}own != …{same}other and more")]));
         assert_eq!(excerpt(&own, 10), format!("{}…", "é".repeat(SHOWN / 2)));
+        // The messages of very long ones are no longer, wherever they differ.
+        let says = |end: &str| says(&format!("{}{end}", "x".repeat(100_000)));
+        let (served, lost) = outcome(vec![agreeing("a", None, says("one")), agreeing("b", None, says("two"))]);
+        assert_eq!(served, "a");
+        assert!(lost[0].len() < 2 * SHOWN && lost[0].contains("(100003 bytes, hash "), "{lost:?}");
+        assert_eq!(outcome(vec![agreeing("a", None, says("one")), part("b", None)]).1, Vec::<String>::new());
+        let (_, lost) = outcome(vec![agreeing("a", None, says("one")), agreeing("b", None, says("one"))]);
+        assert_eq!(lost, Vec::<String>::new());
     }
 
     #[test]

@@ -132,7 +132,7 @@ codes! {
     3002 ServicePortNotFound Error "the Service has no such port" "use a port number or name from the Service's spec.ports";
     3003 ServicePortNotTcp Error "the protocol of the Service port cannot be used for this route" "use a TCP port";
     3004 ExternalNameOff Error "Services of type ExternalName are disabled" "set enableExternalNameService if you trust everyone who can write Services";
-    3005 ExternalNameNotAllowed Error "the external name resolves to a loopback, link-local or metadata address, or to nothing" "use a host that is reachable over the network";
+    3005 ExternalNameNotAllowed Error "the external name is a loopback, link-local or metadata address or name, or not a DNS name" "use a host that is reachable over the network";
     3006 EndpointsNotValid Error "an endpoint is not a valid address and port" "write host:port, separated by commas";
     3007 NoEndpoints Warning "the Service has no ready endpoints" "check that its pods are running and pass their readiness probes";
     3011 EndpointIgnored Warning "an endpoint of an EndpointSlice is not used" "use addresses of pods or of other machines, in a slice of addressType IPv4 or IPv6; the other endpoints are used";
@@ -254,6 +254,7 @@ codes! {
     5132 ProxyAuthContext Error "the context of the authorization policy is too large" "shorten it";
     5133 ProxyAuthHeader Error "a pattern of header names is invalid" "set exactly one of exact, prefix, suffix and contains, to the characters of a header name";
     5134 ProxyAuthSettings Error "the settings of the authorization server are invalid" "correct the named field";
+    5135 ProxyAuthNoServer Warning "no authorization server is configured for the route" "set authorization.extensionRef of the virtual host, or ask the operator to configure globalExtAuth; requests pass without authorization until then";
     5140 ProxyJwtNotPermitted Error "jwtProviders requires a host that terminates TLS and reads requests" "set tls.secretName and remove tcpproxy, or remove jwtProviders";
     5141 ProxyJwtDuplicate Error "two JWT providers have the same name" "give each provider a name of its own";
     5142 ProxyJwtDefaults Error "more than one JWT provider is the default" "set default for one of them";
@@ -337,7 +338,7 @@ codes! {
 
     8001 EnvoyRejected Error "Envoy rejected the configuration generated from the object" "the message has Envoy's error; other objects are not affected";
     8003 TranslationFailed Error "internal error while translating the object" "this is a bug in Sesame: please report it with the object; the last valid configuration stays in effect";
-    8004 ResourceTooLarge Error "the configuration generated from the object is too large for Envoy" "make it smaller or split it: fewer hosts, routes, conditions or endpoints; until then proxies keep its last version, or answer 503 if they have none";
+    8004 ResourceTooLarge Error "the configuration generated from the object, or from all objects of its namespace, is too large for Envoy" "have fewer hosts, routes, conditions or endpoints in the object or in its namespace; until then proxies keep its last version, or answer 503 if they have none";
     8010 RouteNotServed Error "the route is not served" "look at the status of the object that the access log names in `route`; it says what is wrong";
     8011 HostNotFound Error "no route is configured for this host" "check the spelling of the host, and the status of the object that should serve it";
     8012 PathNotFound Error "no route of this host matches the request" "check path, method, headers and query parameters against the routes of the host";
@@ -356,6 +357,7 @@ codes! {
     9014 EmissaryAnnotationNamespace Error "an object in the annotation getambassador.io/config is for another namespace" "remove `namespace`, or put the annotation on an object of that namespace; --emissary-cross-namespace allows it";
     9015 EmissaryAnnotationLimit Error "the annotation getambassador.io/config is too large" "write objects of their own; what precedes the limit is read";
     9016 EmissaryDuplicate Error "an object of the same kind, namespace and name is defined elsewhere" "rename one of the two; the one that the message names is in effect";
+    9017 EmissaryAnnotationScope Error "an object in the annotation getambassador.io/config would hold for all namespaces" "write it as an object of its own, or annotate a Service in the namespace of Sesame; --emissary-cross-namespace allows it in every namespace";
     9100 EmissaryField Error "a field of an object of Emissary cannot be read" "write a value of the type in the message; what depends on the field answers 503 until then";
     9101 EmissaryNotServed Error "a field or kind of Emissary is not served yet" "remove it if the rest is to be served without it; docs/emissary.md lists what is served";
     9102 EmissaryIgnored Warning "the field has no effect" "remove it, or use what the message suggests";
@@ -369,7 +371,7 @@ codes! {
     9122 EmissaryHostTls Error "TLS of the Host is not valid" "correct the field in the message; connections for the Host are closed until then";
     9123 EmissaryAcme Warning "Sesame requests no certificates from an ACME server" "let cert-manager or another issuer write the Secret of tlsSecret";
     9124 EmissaryHostOverridden Warning "a TCPMapping takes the connections of the Host" "remove one of the two if this is not intended; the Host is still served on its other Listeners";
-    9125 EmissaryHostContext Warning "the TLSContext of the Host lists other hosts" "add the hostname of the Host to `hosts` of the TLSContext, which is used nevertheless";
+    9125 EmissaryHostContext Warning "the TLSContext of the Host lists other hosts" "add the hostname of the Host to `hosts` of the TLSContext; until then the TLSContext is used anyway";
     9130 MappingMatch Error "the match of the Mapping is not valid" "correct the field in the message";
     9131 MappingService Error "the service of the Mapping is not valid" "write [http://|https://]name[.namespace][:port] of a Service, an IP address or a DNS name outside of the cluster";
     9132 MappingResolver Error "the resolver of the Mapping cannot be used" "name a resolver that exists in the namespace of the Mapping or of Sesame; the endpoint resolver is required for load_balancer";
@@ -382,6 +384,7 @@ codes! {
     9200 AuthServiceInvalid Error "the AuthService is not valid" "correct the field in the message; requests of Mappings without bypass_auth answer 503 until then";
     9201 AuthServiceMismatch Error "the AuthService differs from the one in effect in more than its service" "give both the same values in all fields except auth_service; this AuthService is not used until then";
     9202 MappingAuthServiceUnavailable Error "the AuthService of the Mapping cannot be used" "correct the AuthService; requests of the Mapping answer 503 until then";
+    9203 AuthServiceNamespace Error "the AuthService is not in the namespace of Sesame" "move it to the namespace of Sesame, or set --emissary-cross-namespace; requests of Mappings without bypass_auth answer 503 until then";
     9210 RateLimitServiceInvalid Error "the RateLimitService is not valid" "correct the field in the message; requests are not limited until then, or are rejected if failure_mode_deny is true";
     9211 MappingLabels Error "the labels of the Mapping are not valid" "correct the label in the message; requests of the Mapping answer 503 until then";
     9212 TracingServiceInvalid Error "the TracingService is not valid" "correct the field in the message; until then requests are not traced, or are traced without the tag that the message names";

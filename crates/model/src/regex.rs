@@ -5,6 +5,7 @@
 //! than guessed at ([`re2`]). The size of the compiled program is bounded, too: `(((a{100}){100}){100})` is a short text
 //! and a very long program.
 
+mod leading_slash;
 mod re2;
 mod rewrite;
 

@@ -4,6 +4,7 @@
 //! in assembly, from the matches themselves and from [`Precedence`].
 
 pub mod action;
+pub mod agreement;
 pub mod authorization;
 pub mod cookies;
 pub mod cors;
@@ -21,13 +22,14 @@ pub use action::{
     Action, CrossScheme, DirectResponse, Forward, Hash, HashOf, HostRewrite, InternalRedirect, Mirror, PathRewrite,
     Redirect, RetryPolicy, Scheme, UnavailableAnswer, UnavailableShare, Upgrade, WeightedCluster,
 };
+pub use agreement::{AgreedValue, Agreement};
 pub use authorization::{AuthCheck, AuthContext, AuthServer, Authorization};
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use host_condition::{HostCondition, HostNames, Overlap};
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch, PathReplacement};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
-pub use precedence::{Agreement, Dialect, Lengths, OnEqual, Precedence, Share, SplitMessages, TieBreak};
+pub use precedence::{Dialect, Lengths, OnEqual, Precedence, Share, SplitMessages, TieBreak};
 pub use rate_limit::{Descriptor, DescriptorEntry, GlobalRateLimit};
 
 /// How deep a wildcard host reaches for this route.

@@ -31,6 +31,12 @@ impl VerdictList {
         }
     }
 
+    /// Whether one more verdict of a severity about an object makes a difference. Past [`MOST`] it is one of those that are omitted.
+    pub fn has_room(&self, object: &ObjectRef, severity: Severity) -> bool {
+        let count = self.counts.get(&(object.clone(), severity == Severity::Error));
+        count.is_none_or(|count| *count <= MOST)
+    }
+
     /// All that are listed, sorted; for an object that has more, a verdict that says so.
     pub fn into_sorted(self) -> Vec<Verdict> {
         let Self { mut listed, counts } = self;
@@ -60,6 +66,14 @@ mod tests {
     #[test]
     fn one_object_has_its_most_and_takes_no_room_of_another() {
         let mut list = VerdictList::default();
+        let many = verdict(Code::AnnotationUnknown, "many", 0).origin.object;
+        let mut pushed = 0;
+        while list.has_room(&many, Severity::Warning) {
+            list.push(verdict(Code::AnnotationUnknown, "many", pushed));
+            pushed += 1;
+        }
+        assert_eq!(pushed, MOST + 1, "the last one tells that there are more");
+        assert!(list.has_room(&many, Severity::Error));
         for _ in 0..2 {
             list.extend((0..3 * MOST).map(|number| verdict(Code::AnnotationUnknown, "many", number)));
         }

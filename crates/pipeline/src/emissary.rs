@@ -2,9 +2,9 @@
 //!
 //! In: the objects of the API server or of files, and the [annotations](annotation) of Services and Ingresses. Out: a table for each
 //! type, [`Emissary`], which dialects read in place of [`Objects`]: only objects whose `ambassador_id` names this instance are in
-//! it. An object of its own wins over one of the same kind, namespace and name in an annotation; of several annotations that of
-//! the older object does ([`Owners`]). Verdicts about an object in an annotation are reported on the annotated object, with the
-//! line in the annotation ([`AnnotationVerdicts`]).
+//! it. An object of its own wins over one of the same kind, namespace and name in an annotation, and is older than any in an
+//! annotation where two are in conflict; of several annotations that of the older object wins ([`Owners`]). Verdicts about an object
+//! in an annotation are reported on the annotated object, with the line in the annotation ([`AnnotationVerdicts`]).
 
 pub mod annotation;
 pub mod annotation_verdicts;
@@ -17,7 +17,10 @@ pub mod tracing;
 
 use crate::{objects::Objects, settings::ForEmissary};
 use annotation::{AnnotatedIngresses, AnnotatedServices, AnnotationObjects, AnnotationObjectsByKey};
-use dialect_emissary::module::{self, ModuleInEffect};
+use dialect_emissary::{
+    Settings,
+    module::{self, ModuleInEffect},
+};
 use engine::{Declared, Derived, Index, Reads, Table};
 use kinds::{
     Object, Typed,
@@ -109,6 +112,11 @@ pub(crate) fn all<T: Typed + HasAmbassadorId>(reads: &mut Reads<'_>) -> Vec<(Obj
     objects.collect()
 }
 
+/// Whether an object in an annotation is for this instance.
+fn is_ours(object: &Object, settings: &Settings) -> bool {
+    ambassador_id(object).is_some_and(|ids| emissary::is_for(ids, &settings.ambassador_id))
+}
+
 /// Who holds an object that stands in at least one annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
@@ -138,9 +146,7 @@ impl Derived for Owners {
         let annotated: Vec<_> = reads.probe::<AnnotationObjectsByKey>(key).collect();
         let ours = annotated.into_iter().filter_map(|annotated| {
             let content = reads.get::<AnnotationObjects>(annotated)?.find(key)?;
-            let is_ours =
-                ambassador_id(&content.object).is_some_and(|ids| emissary::is_for(ids, &settings.ambassador_id));
-            is_ours.then(|| (content.object.meta().created, annotated))
+            is_ours(&content.object, settings).then(|| (content.object.meta().created, annotated))
         });
         Some(ours.min().map_or(Owner::OtherInstance, |(_, annotated)| Owner::Annotation(annotated.clone())))
     }
@@ -157,9 +163,10 @@ impl Table for Modules {
 
 impl Derived for Modules {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<ModuleInEffect> {
+        let settings = reads.get::<ForEmissary>(&())?;
         let names = reads.scan::<Emissary<Module>>();
         let modules: Vec<_> = names.into_iter().filter_map(|name| reads.get::<Emissary<Module>>(name)).collect();
-        module::in_effect(modules.into_iter().map(|module| &*module.object))
+        module::in_effect(modules.into_iter().map(|module| &*module.object), settings)
     }
 }
 

@@ -114,7 +114,7 @@ fn every_form_of_the_annotation_is_read() {
             let text =
                 |field: &kinds::Checked<Option<Box<str>>>| field.get().unwrap().as_deref().unwrap_or("-").to_owned();
             let label = mapping.meta.labels.get("team").unwrap().unwrap().to_string();
-            assert_eq!(mapping.meta.created, annotated.meta().created);
+            assert!(mapping.meta.created > "2900-01-01T00:00:00Z".parse().ok(), "{:?}", mapping.meta.created);
             (text(&mapping.spec.prefix), text(&mapping.spec.hostname), text(&mapping.spec.service), label)
         };
         let of = |prefix: &str, host: &str, service: &str, label: &str| {
@@ -406,24 +406,76 @@ proptest! {
     }
 }
 
+/// Whoever may edit Services alone has no say about the requests of all namespaces.
 #[test]
-fn a_module_in_an_annotation_counts_as_any_other() {
-    let mut pipeline = Pipeline::new(&settings("default"));
-    let annotation = "{apiVersion: ambassador/v1, kind: Module, name: ambassador, config: {server_name: annotated, service_port: 1}}";
+fn a_module_in_an_annotation_is_in_effect_in_sesames_namespace_alone() {
+    let base = settings("default");
+    let (mut own, mut trusting) = (base.clone(), base.clone());
+    own.resolve.namespace = "shop".into();
+    trusting.emissary.cross_namespace = true;
+    let mut pipeline = Pipeline::new(&base);
+    let annotation = "\
+{apiVersion: ambassador/v1, kind: Module, name: ambassador, config: {server_name: annotated, service_port: 1}}
+---
+{apiVersion: ambassador/v1, kind: Module, name: ambassador, namespace: shop, ambassador_id: other, config: {}}
+";
     put(&mut pipeline, &annotated(kind::SERVICE, "web", 0, annotation));
+    let mut told = reported(&pipeline.settle());
+    for trusted in [&own, &trusting] {
+        assert!(pipeline.engine().get::<Modules>(&()).is_none());
+        assert!(found::<Module>(&pipeline, "ambassador").is_none());
+        let refused = "SES9017 line 1: Module ambassador would hold for the requests of all namespaces; it is read from annotations in namespace projectsesame alone";
+        assert_eq!(told["Service shop/web"], [refused]);
+        pipeline.set_settings(trusted);
+        let told_there = reported(&pipeline.settle());
+        let module = pipeline.engine().get::<Modules>(&()).unwrap();
+        assert_eq!(module.settings.server_name.get().unwrap().as_deref(), Some("annotated"));
+        let annotated = found::<Module>(&pipeline, "ambassador").unwrap().annotated.clone();
+        assert_eq!(annotated.unwrap().to_string(), "Service shop/web");
+        let effect = "SES9002 line 1: Module ambassador spec.config.service_port: `service_port` has no effect; use `port` of a Listener";
+        assert!(told_there["Service shop/web"].contains(&effect.to_owned()), "{told_there:?}");
+        pipeline.set_settings(&base);
+        told = reported(&pipeline.settle());
+        pipeline.self_check().unwrap();
+    }
+}
+
+/// An old Service of one namespace is no older claim to a host name than a Host of another.
+#[test]
+fn an_object_in_an_annotation_is_younger_than_every_object_of_its_own() {
+    let mut pipeline = Pipeline::new(&settings("default"));
+    let host = json!({ "name": "real", "namespace": "other", "creationTimestamp": "2026-02-01T00:00:00Z" });
+    let spec = json!({ "hostname": "shop.example.com" });
+    put(&mut pipeline, &decoded(kind::HOST, &json!({ "metadata": host, "spec": spec })));
+    let listener = json!({
+        "port": 8080, "protocol": "HTTP", "securityModel": "XFP", "hostBinding": { "namespace": { "from": "ALL" } },
+    });
+    put(&mut pipeline, &object(kind::LISTENER, "http", &listener));
+    let annotation = "{apiVersion: getambassador.io/v2, kind: Host, name: thief, hostname: shop.example.com}";
+    put(&mut pipeline, &annotated(kind::SERVICE, "old", 0, annotation));
     let told = reported(&pipeline.settle());
-    let module = pipeline.engine().get::<Modules>(&()).unwrap();
-    assert_eq!(module.settings.server_name.get().unwrap().as_deref(), Some("annotated"));
-    assert_eq!(
-        told["Service shop/web"],
-        [
-            "SES9002 line 1: Module ambassador spec.config.service_port: `service_port` has no effect; use `port` of a Listener"
-        ]
+    let lost =
+        "SES9120 line 1: Host thief spec.hostname: Duplicate Host shop.example.com; keeping definition from other/real";
+    let losers: Vec<_> =
+        told.iter().filter(|(_, lines)| lines.iter().any(|line| line.starts_with("SES9120"))).collect();
+    assert_eq!(losers, [(&"Service shop/old".to_owned(), &vec![lost.to_owned()])], "{told:?}");
+}
+
+/// Each document is parsed once more for the lines of all verdicts about it: together they are within the limit of values.
+#[test]
+fn every_verdict_about_a_large_document_has_its_line() {
+    let filler = "0, ".repeat(60_000);
+    let annotation = format!(
+        "{{apiVersion: getambassador.io/v3alpha1, kind: Mapping, name: large, filler: [{filler}0],\n hostname: '*', prefix: /, service: nowhere,\n path_redirect: /a,\n prefix_redirect: /b}}"
     );
-    assert_eq!(
-        found::<Module>(&pipeline, "ambassador").unwrap().annotated.as_ref().unwrap().to_string(),
-        "Service shop/web"
-    );
+    let mut pipeline = Pipeline::new(&settings("default"));
+    put(&mut pipeline, &annotated(kind::SERVICE, "web", 0, &annotation));
+    let told = reported(&pipeline.settle());
+    let lines: Vec<_> =
+        told["Service shop/web"].iter().filter_map(|line| line.split_once(" line ")?.1.split_once(':')).collect();
+    let count = |number: &str| lines.iter().filter(|(line, _)| *line == number).count();
+    assert_eq!(count("0"), 0, "{lines:?}");
+    assert!(count("2") > 0 && count("3") > 0 && count("4") > 0, "{lines:?}");
 }
 
 /// Emissary leaves other routes on the values of the old Module where a Mapping comes with the new one.
@@ -490,31 +542,40 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
     assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_some(), "the operator's own does");
     pipeline.self_check().unwrap();
 
-    // Also where the operator's server is asked only about routes that say so.
+    // Where the operator's server is asked only about routes that say so, which Mappings cannot, they do not pass unasked.
+    let closing = |pipeline: &Pipeline| {
+        let service = pipeline.engine().get::<EmissaryAuthService>(&())?;
+        (!service.is_usable).then(|| service.object.to_string())
+    };
     settings.resolve.namespace = "elsewhere".into();
     settings.authorization.as_mut().unwrap().settings.disabled = true;
     pipeline.set_settings(&settings);
     let output = pipeline.settle();
-    assert!(pipeline.engine().get::<EmissaryAuthService>(&()).is_none(), "it authorizes nobody's Mappings");
+    assert_eq!(closing(&pipeline).as_deref(), Some("AuthService shop/mine"));
     let told = reported(&output);
-    assert!(told["AuthService shop/mine"][0].starts_with("SES9003 the operator has configured"), "{told:?}");
+    assert!(told["AuthService shop/mine"][0].starts_with("SES9203 globalExtAuth is configured"), "{told:?}");
     pipeline.self_check().unwrap();
+    settings.emissary.cross_namespace = true;
+    pipeline.set_settings(&settings);
+    let told = reported(&pipeline.settle());
+    assert!(told["AuthService shop/mine"][0].starts_with("SES3001 "), "it is in effect: {told:?}");
+    settings.emissary.cross_namespace = false;
+    pipeline.set_settings(&settings);
+    pipeline.settle();
 
-    // Nor does a tenant's AuthService, which is not asked, open what a Module closes.
+    // A Module closes them, too, once there is no AuthService.
     let module = |namespace: &str, day: u32| {
         let created = format!("2026-01-{day:02}T00:00:00Z");
         let metadata = json!({ "name": "authentication", "namespace": namespace, "creationTimestamp": created });
         decoded(kind::MODULE, &json!({ "metadata": metadata, "spec": { "config": { "auth_service": "open" } } }))
     };
     put(&mut pipeline, &module("elsewhere", 9));
-    let output = pipeline.settle();
-    let closing = |pipeline: &Pipeline| {
-        let service = pipeline.engine().get::<EmissaryAuthService>(&())?;
-        (!service.is_usable).then(|| service.object.to_string())
-    };
+    let told = reported(&pipeline.settle());
+    assert_eq!(closing(&pipeline).as_deref(), Some("AuthService shop/mine"));
+    assert!(told["Module elsewhere/authentication"][0].starts_with("SES9001 "), "{told:?}");
+    pipeline.put(&ObjectRef::new(kind::AUTH_SERVICE, "shop", "mine"), None);
+    pipeline.settle();
     assert_eq!(closing(&pipeline).as_deref(), Some("Module elsewhere/authentication"));
-    let told = reported(&output);
-    assert!(told["AuthService shop/mine"][0].starts_with("SES9003 the operator has configured"), "{told:?}");
     pipeline.self_check().unwrap();
 
     // Of several Modules that of Sesame's namespace closes, then the oldest.
@@ -534,8 +595,7 @@ fn an_auth_service_of_a_tenant_does_not_take_the_place_of_the_operators_server()
     pipeline.settle();
     pipeline.self_check().unwrap();
 
-    // Nor do they close all Mappings by the older form, which cannot be asked.
-    pipeline.put(&ObjectRef::new(kind::AUTH_SERVICE, "shop", "mine"), None);
+    // Nor do tenants close all Mappings by the older form, which cannot be asked.
     put(&mut pipeline, &object(kind::MODULE, "authentication", &json!({ "config": { "auth_service": "open" } })));
     pipeline.settle();
     let service = pipeline.engine().get::<EmissaryAuthService>(&());

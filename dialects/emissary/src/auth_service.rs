@@ -3,7 +3,8 @@
 //! In: all AuthServices of the instance. Out: one server for the fleet, or that there is none that can be used, and what is told about
 //! each object. The settings of one are in effect: of Sesame's namespace before others, then the oldest. Others that say the same and
 //! name another service are asked in turn with it, as Emissary does; one of another namespace is not, since its service would see the
-//! credentials of everybody's requests. One that cannot be used, and is in effect, closes what it is to protect.
+//! credentials of everybody's requests. One that cannot be used, and is in effect, closes what it is to protect, and so do those that
+//! may not take the place of the operator's server, where that one authorizes no Mapping.
 
 use crate::{
     EmissaryView, Problem, Problems, Settings,
@@ -87,6 +88,21 @@ impl AuthServices {
     /// An object that cannot be asked and closes what it is to protect.
     pub fn closed(object: ObjectRef) -> Self {
         Self { object, service: None, verdicts: BTreeMap::new(), is_pending: false }
+    }
+
+    /// Those of which none may take the place of the operator's server, where that one is asked about no Mapping: they close what
+    /// they are to protect. Nothing where there is none.
+    pub fn not_operators<'a>(objects: impl Iterator<Item = &'a AuthService>) -> Option<Self> {
+        let mut objects: Vec<&AuthService> = objects.collect();
+        objects.sort_by_cached_key(|object| precedence(&object.meta, 0));
+        let why = "globalExtAuth is configured with authPolicy.disabled: only an AuthService in the namespace of Sesame \
+                   authorizes Mappings; those without bypass_auth answer 503";
+        let all = Self::closed(subject(objects.first()?));
+        let verdicts = objects.into_iter().map(subject).map(|object| {
+            let verdict = Verdict::new(Code::AuthServiceNamespace, object.at(""), why);
+            (object, vec![verdict])
+        });
+        Some(Self { verdicts: verdicts.collect(), ..all })
     }
 
     /// What a Mapping needs to know.
@@ -390,7 +406,7 @@ pub fn translate(subject: ObjectRef, all: &AuthServices) -> Translation {
     }
 }
 
-/// What is told about an AuthService that does not take the place of the operator's server.
+/// What is told about an AuthService in whose place the operator's server authorizes Mappings.
 pub fn passed_over(subject: ObjectRef) -> Translation {
     let why =
         "the operator has configured globalExtAuth: only an AuthService in the namespace of Sesame takes its place";

@@ -15,6 +15,7 @@
 pub mod auth_service;
 pub mod consul_resolver;
 pub mod dev_portal;
+mod duration;
 pub mod host;
 pub mod hostname;
 pub mod listener;
@@ -102,9 +103,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether a Module may say what proxies do with everybody's requests, beyond what Mappings may say for their own.
-    pub(crate) fn trusts(&self, module: &ObjectRef) -> bool {
-        *module.namespace == *self.namespace || self.cross_namespace
+    /// Whether an object may say what proxies do with everybody's requests, beyond what Mappings may say for their own.
+    pub fn trusts(&self, object: &ObjectRef) -> bool {
+        *object.namespace == *self.namespace || self.cross_namespace
     }
 }
 

@@ -37,21 +37,23 @@ pub struct ModuleInEffect {
     pub is_readable: bool,
 }
 
-/// Which of all Modules `ambassador` is in effect: the oldest.
-pub fn in_effect<'m>(modules: impl Iterator<Item = &'m Module>) -> Option<ModuleInEffect> {
-    let named = modules.filter(|module| *module.meta.name == *AMBASSADOR);
-    let oldest = named.min_by_key(|module| (module.meta.created, module.meta.namespace.clone()))?;
-    let config = oldest.spec.config.ok();
+/// Which of all Modules `ambassador` is in effect.
+pub fn in_effect<'m>(modules: impl Iterator<Item = &'m Module>, settings: &Settings) -> Option<ModuleInEffect> {
+    let module = first(modules, AMBASSADOR, settings)?;
+    let config = module.spec.config.ok();
     let settings = config.and_then(|config| config.as_deref().cloned()).unwrap_or_default();
-    Some(ModuleInEffect { object: subject(oldest), settings: Arc::new(settings), is_readable: config.is_some() })
+    Some(ModuleInEffect { object: subject(module), settings: Arc::new(settings), is_readable: config.is_some() })
 }
 
-/// Which of all Modules `authentication` stands for an AuthService that cannot be used: as of AuthServices, that of Sesame's namespace
-/// before others, then the oldest.
+/// Which of all Modules `authentication` stands for an AuthService that cannot be used.
 pub fn authentication<'m>(modules: impl Iterator<Item = &'m Module>, settings: &Settings) -> Option<ObjectRef> {
-    let named = modules.filter(|module| *module.meta.name == *AUTHENTICATION);
-    let order = |module: &&Module| (*module.meta.namespace != *settings.namespace, precedence(&module.meta, 0));
-    named.min_by_key(order).map(subject)
+    first(modules, AUTHENTICATION, settings).map(subject)
+}
+
+/// Of all Modules with a name, that of Sesame's namespace before others, then the oldest: no tenant replaces the operator's.
+fn first<'m>(modules: impl Iterator<Item = &'m Module>, name: &'static str, settings: &Settings) -> Option<&'m Module> {
+    let named = modules.filter(|module| *module.meta.name == *name);
+    named.min_by_key(|module| (*module.meta.namespace != *settings.namespace, precedence(&module.meta, 0)))
 }
 
 impl ModuleInEffect {
@@ -98,15 +100,15 @@ pub fn translate(
 ) -> Translation {
     let subject = subject(module);
     let mut problems = Problems::of_module(&subject);
-    let mut older = None;
+    let mut winner = None;
     if *module.meta.name == *AMBASSADOR {
-        older = in_effect.map(|other| &other.object).filter(|other| **other != subject);
-        if let (None, Ok(Some(written))) = (older, module.spec.config.get()) {
+        winner = in_effect.map(|other| &other.object).filter(|other| **other != subject);
+        if let (None, Ok(Some(written))) = (winner, module.spec.config.get()) {
             report(&subject, written, view, settings, &mut problems);
         }
     }
     let mut verdicts = problems.into_verdicts();
-    if let Some(other) = older {
+    if let Some(other) = winner {
         let why = format!("{other} comes first and is in effect");
         let verdict = model::Verdict::new(Code::EmissaryOlderObjectInEffect, subject.at(""), why);
         verdicts.push(verdict.related_to(other.at("")));
@@ -203,12 +205,12 @@ mod tests {
         let other = module("a", "statsd", "2025-01-01T00:00:00Z", json!({}));
         let tls = module("a", "tls", "2025-01-01T00:00:00Z", json!({ "server": { "secret": "cert" } }));
         for order in [[&old, &new, &other], [&other, &new, &old]] {
-            let found = in_effect(order.into_iter().map(|module| &**module)).unwrap();
+            let found = in_effect(order.into_iter().map(|module| &**module), &Settings::default()).unwrap();
             assert_eq!(found.object.to_string(), "Module b/ambassador");
             let http = found.http(&Settings::default()).unwrap();
             assert_eq!(http.server_name.as_deref(), Some("old"));
         }
-        let found = in_effect([&*old, &*new].into_iter());
+        let found = in_effect([&*old, &*new].into_iter(), &Settings::default());
         assert_eq!(found.as_ref().and_then(|found| found.mapping_defaults(&Settings::default()).closed), None);
         assert_eq!(
             reported(&old, found.as_ref()),
@@ -225,7 +227,22 @@ mod tests {
                 "SES9001 metadata.name: a Module `tls` has no effect; write a TLSContext, and name it in `tlsContext` of a Host or in `tls` of a Mapping"
             ]
         );
-        assert_eq!(in_effect(std::iter::empty()), None);
+        assert_eq!(in_effect(std::iter::empty(), &Settings::default()), None);
+    }
+
+    #[test]
+    fn no_module_of_another_namespace_is_in_effect_beside_the_operators() {
+        let tenant = module("a", "ambassador", "2020-01-01T00:00:00Z", json!({ "server_name": "tenant" }));
+        let own = module("sesame", "ambassador", "2026-01-01T00:00:00Z", json!({ "server_name": "own" }));
+        let settings = Settings { namespace: "sesame".into(), ..Settings::default() };
+        for order in [[&tenant, &own], [&own, &tenant]] {
+            let found = in_effect(order.into_iter().map(|module| &**module), &settings);
+            assert_eq!(found.as_ref().unwrap().object.to_string(), "Module sesame/ambassador");
+            assert_eq!(
+                reported(&tenant, found.as_ref()),
+                ["SES9003 : Module sesame/ambassador comes first and is in effect"]
+            );
+        }
     }
 
     #[test]
@@ -247,12 +264,12 @@ mod tests {
             (json!(["no settings"]), Some("config")),
         ] {
             let written = module("a", "ambassador", "2026-01-01T00:00:00Z", config.clone());
-            let found = in_effect([&*written].into_iter()).unwrap();
+            let found = in_effect([&*written].into_iter(), &settings).unwrap();
             let closed = found.mapping_defaults(&settings).closed;
             assert_eq!(closed.map(|closed| closed.key), key, "{config}");
         }
         let scripts = module("a", "ambassador", "2026-01-01T00:00:00Z", json!({ "lua_scripts": "x" }));
-        let found = in_effect([&*scripts].into_iter()).unwrap();
+        let found = in_effect([&*scripts].into_iter(), &settings).unwrap();
         let with =
             |scripts: Scripts, namespace: &str| Settings { scripts, namespace: namespace.into(), ..settings.clone() };
         for (settings, closes, is_run) in [
@@ -276,7 +293,7 @@ mod tests {
             [(of_mappings, "defaults.httpmapping.add_response_headers"), (headers, "defaults.add_response_headers")];
         for (defaults, field) in rows {
             let written = module("a", "ambassador", "2026-01-01T00:00:00Z", json!({ "defaults": defaults }));
-            let found = in_effect([&*written].into_iter());
+            let found = in_effect([&*written].into_iter(), &Settings::default());
             let told = reported(&written, found.as_ref());
             assert!(told.len() == 1 && told[0].starts_with(&format!("SES9102 spec.config.{field}: ")), "{told:?}");
         }
@@ -292,7 +309,7 @@ mod tests {
             "forward_client_cert_details": "PERHAPS", "headers_with_underscores_action": "PERHAPS",
         });
         let written = module("a", "ambassador", "2026-01-01T00:00:00Z", config);
-        let found = in_effect([&*written].into_iter()).unwrap();
+        let found = in_effect([&*written].into_iter(), &Settings::default()).unwrap();
         let fields: Vec<_> = reported(&written, Some(&found))
             .iter()
             .filter_map(|line| {

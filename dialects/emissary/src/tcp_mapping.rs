@@ -2,9 +2,9 @@
 //!
 //! In: the object, and the [plan](TcpPlan) of all of them. Out: TLS hosts whose connections are passed on, or where a TCP listener leads.
 //! TCPMappings with one port, address and host share its connections by their weights: the oldest asks for all of them, the others for
-//! nothing. Under TLS they are of one namespace, that of the oldest, whose certificate is shown; all connections of a port may also be
-//! shared with other namespaces, and both sides are told. Where no Listener has the port, the oldest on it asks for one. Whatever cannot
-//! be served ends connections; they are taken by no other host.
+//! nothing. They are of one namespace, that of the oldest, whose clients connect and whose certificate is shown; where the operator lets
+//! objects refer to any namespace, connections are shared with others as well, and both sides are told. Where no Listener has the port,
+//! the oldest on it asks for one. Whatever cannot be served ends connections; they are taken by no other host.
 
 mod plan;
 mod termination;
@@ -13,8 +13,8 @@ use plan::MOST;
 pub use plan::{TcpKey, TcpPlan};
 
 use crate::{
-    BoundListener, EmissaryView, Problem, Problems, Settings, listeners::Listeners, mapping::upstream, precedence,
-    upstream_service::Reading,
+    BoundListener, EmissaryView, Problem, Problems, Settings, duration, listeners::Listeners, mapping::upstream,
+    precedence, upstream_service::Reading,
 };
 use kinds::{
     emissary::{self, TcpMapping, tcp_mapping::TcpMappingSpec},
@@ -25,12 +25,14 @@ use model::{
     cluster::{Backend, ClusterOverrides, DnsAddresses, DnsLookup},
     listener::{ListenerClaim, PortOverrides, StreamPiece, StreamTarget},
     route::Depth,
-    timeout::LONGEST,
     tls::{TcpProxy, TlsMode},
     translation::{Covers, TlsPiece},
 };
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use termination::Decryption;
+
+/// How it is said which of two TCPMappings comes first.
+const TAKES_PRECEDENCE: &str = "takes precedence (older, then by namespace and name)";
 
 /// What a TCPMapping asks for.
 pub fn translate(object: &TcpMapping, view: &mut impl EmissaryView, settings: &Settings) -> Translation {
@@ -177,17 +179,14 @@ fn dns(spec: &TcpMappingSpec, backend: Option<&Backend>, problems: &mut Problems
 
 /// How long a connection may be without a byte; written as text.
 fn idle(spec: &TcpMappingSpec, reading: &mut Reading<'_, '_, impl EmissaryView>) -> Option<Timeout> {
-    let text = reading.problems.optional("idle_timeout_ms", &spec.idle_timeout_ms)?;
-    let found = text.trim().parse().ok().map(Duration::from_millis).filter(|span| *span <= LONGEST);
-    match found {
-        Some(span) if span.is_zero() => Some(Timeout::Infinite),
-        Some(span) => Some(Timeout::After(span)),
-        None => {
-            let why = format!("must be from 0 to a year in milliseconds, not `{}`", text.escape_debug());
-            reading.refuse("idle_timeout_ms", why);
-            None
-        }
-    }
+    let text = reading.problems.optional("idle_timeout_ms", &spec.idle_timeout_ms)?.trim();
+    let Ok(span) = text.parse::<u64>().map(Duration::from_millis) else {
+        let why = format!("must be a number of milliseconds, 0 or more, not `{}`", text.escape_debug());
+        reading.refuse("idle_timeout_ms", why);
+        return None;
+    };
+    let span = duration::at_most_a_year(reading.problems, "idle_timeout_ms", span, &format!("{text} ms"));
+    Some(duration::timeout(span))
 }
 
 /// The listener of a TCPMapping, and what it asks for where there is none; or the field that is in the way.
@@ -201,7 +200,7 @@ fn place(
     let is_tls = key.host.is_some();
     let TcpKey { port, address, .. } = *key;
     if !key.is_bindable(settings) {
-        return Err(("address", format!("proxies listen on {}, and may not all have {address}", settings.address)));
+        return Err(("address", format!("not every proxy has the address {address}; use {}", settings.address)));
     }
     let on = |bound: &BoundListener| format!("Listener {}/{}", bound.object.namespace, bound.object.name);
     if let Some(bound) = listeners.served.iter().find(|bound| bound.port == port && !bound.is_quic) {
@@ -239,7 +238,8 @@ fn place(
     let subject = subject(object);
     let Some(first) = plan.ports.get(&port) else { return Err(("port", "the port is not known".to_owned())) };
     if first.address != address {
-        return Err(("address", format!("{} is older and has port {port} on {}", first.object, first.address)));
+        let why = format!("{} {TAKES_PRECEDENCE} and has port {port} on {}", first.object, first.address);
+        return Err(("address", why));
     }
     if first.is_tls != is_tls {
         let why = format!("{} has port {port}, {} host", first.object, if first.is_tls { "with a" } else { "without" });
@@ -264,15 +264,19 @@ fn place(
 
 /// Why a TCPMapping gets none of the connections of its port and host, and the field.
 fn left_out(subject: &ObjectRef, key: &TcpKey, first: &ObjectRef, settings: &Settings) -> (&'static str, String) {
-    if key.host.is_none() || settings.cross_namespace || subject.namespace == first.namespace {
+    if settings.cross_namespace || subject.namespace == first.namespace {
         return ("port", format!("at most {MOST} TCPMappings share connections"));
     }
     let port = key.port;
+    let (field, what) = match key.host {
+        Some(_) => ("host", format!("this host on port {port}")),
+        None => ("port", format!("port {port}")),
+    };
     let why = format!(
-        "{first} is older and has this host on port {port}: decrypted connections go only to TCPMappings of its namespace; \
+        "{first} {TAKES_PRECEDENCE} and has {what}: only TCPMappings of its namespace receive these connections; \
          --emissary-cross-namespace allows others"
     );
-    ("host", why)
+    (field, why)
 }
 
 /// The TCPMapping that has the connections of a Host on a Listener, where it is in the namespace of the Host: the Host gives way.
@@ -391,7 +395,7 @@ fn weights(object: &TcpMapping, members: &[ObjectRef], view: &mut impl EmissaryV
     }
 }
 
-/// What a TCPMapping is told where one of another namespace than the oldest gets a share of the connections: both sides are.
+/// What a TCPMapping is told where one of another namespace than the oldest receives part of the connections: both sides are.
 fn shares_across_namespaces(own: &ObjectRef, members: &[ObjectRef], view: &mut impl EmissaryView) -> Vec<Verdict> {
     let Some(oldest) = members.first() else { return Vec::new() };
     if members.iter().all(|one| one.namespace == oldest.namespace) {
@@ -408,9 +412,9 @@ fn shares_across_namespaces(own: &ObjectRef, members: &[ObjectRef], view: &mut i
     let others = others.filter(|(other, share)| *share > 0 && other.namespace != oldest.namespace);
     let verdicts = others.filter_map(|(other, _)| {
         let (why, related) = if own == oldest {
-            (format!("{other} gets a share of its connections"), other)
+            (format!("{other} receives part of its connections"), other)
         } else if own == other {
-            (format!("it gets a share of the connections of {oldest}"), oldest)
+            (format!("it receives part of the connections of {oldest}"), oldest)
         } else {
             return None;
         };

@@ -31,6 +31,7 @@ pub(crate) struct Objects {
     listeners: Arc<Listeners>,
     hosts: Vec<Arc<Host>>,
     auth_service: Option<crate::AuthServiceInEffect>,
+    rate_limit_service: Option<crate::RateLimitServiceInEffect>,
     defaults: Arc<MappingDefaults>,
 }
 
@@ -125,7 +126,7 @@ impl EmissaryView for Objects {
     }
 
     fn rate_limit_service(&mut self) -> Option<crate::RateLimitServiceInEffect> {
-        None
+        self.rate_limit_service.clone()
     }
 }
 
@@ -305,6 +306,11 @@ fn a_field_that_cannot_be_served_is_told_and_the_mapping_answers_503() {
             Code::MappingRewrite,
             "regex_redirect.pattern",
         ),
+        (
+            json!({ "host_redirect": true, "service": "a.example.com", "regex_redirect": { "pattern": "^/a/(.*)", "substitution": "\\1" } }),
+            Code::MappingRewrite,
+            "regex_redirect.substitution",
+        ),
     ] {
         let translation = mapped(&spec);
         assert_eq!(reported(&translation), [(code, format!("spec.{field}"))], "{spec}");
@@ -357,6 +363,23 @@ fn headers_of_framing_and_of_our_own_cannot_be_changed() {
             let overrides = forward.clusters[0].cluster.overrides.as_ref();
             assert!(overrides.is_none_or(|overrides| overrides.health.is_none()), "{changes}");
         }
+    }
+}
+
+#[test]
+fn labels_of_a_mapping_have_so_much_text() {
+    let object = ObjectRef::new(kind::RATE_LIMIT_SERVICE, "ns", "limits");
+    let in_effect = crate::RateLimitServiceInEffect { object, domain: "shop".into(), is_usable: true };
+    for (groups, expected) in [(8, Vec::new()), (32, vec![(Code::MappingLabels, "spec.labels.shop".to_owned())])] {
+        let group = |n: usize| json!({ (format!("g{n}")): [{ "generic_key": { "value": "x".repeat(1000) } }] });
+        let labels = json!({ "shop": (0..groups).map(group).collect::<Vec<_>>() });
+        let spec = json!({ "prefix": "/", "hostname": "*", "service": "web", "labels": labels });
+        let object =
+            decoded::<Mapping>(kind::MAPPING, &json!({ "metadata": { "namespace": "ns", "name": "a" }, "spec": spec }));
+        let mut view = Objects { rate_limit_service: Some(in_effect.clone()), ..Objects::default() };
+        let translation = mapping::translate(&object, &mut view, &settings());
+        assert_eq!(reported(&translation), expected, "{groups} groups");
+        assert_eq!(translation.shared[0].routes[0].policy.global_limit.is_some(), expected.is_empty());
     }
 }
 

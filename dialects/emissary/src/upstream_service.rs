@@ -4,7 +4,7 @@
 //! dot is a Service of the object's namespace, or else of Sesame's: Emissary looks for it in its own.
 
 use crate::{
-    EmissaryView, Problem, Problems, Resolver, Settings,
+    EmissaryView, Problem, Problems, Resolver, Settings, duration,
     mapping::{
         service::{self, NotLocated},
         upstream::{self, CONNECT_TIMEOUT},
@@ -15,7 +15,6 @@ use kinds::Checked;
 use model::{
     ClusterId, Code, Timeout,
     cluster::{Backend, ClusterOverrides, Extension},
-    timeout::LONGEST,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -159,27 +158,7 @@ impl<V: EmissaryView> Reading<'_, '_, V> {
 
     /// A time in milliseconds, or this one.
     pub(crate) fn milliseconds(&mut self, field: &str, value: &Checked<Option<i64>>, default: u64) -> Option<Timeout> {
-        let found = milliseconds(self.problems, self.code, field, value)?;
+        let found = duration::milliseconds(self.problems, self.code, field, value)?;
         Some(found.unwrap_or(Timeout::After(Duration::from_millis(default))))
     }
-}
-
-/// A time in milliseconds; zero is none at all.
-#[allow(clippy::option_option, reason = "nothing where the field cannot be read, or nothing said")]
-pub(crate) fn milliseconds(
-    problems: &mut Problems<'_>,
-    code: Code,
-    field: &str,
-    value: &Checked<Option<i64>>,
-) -> Option<Option<Timeout>> {
-    let Some(value) = problems.read(field, value)? else { return Some(None) };
-    let found = u64::try_from(*value).ok().map(Duration::from_millis);
-    let span =
-        problems.parsed(found.ok_or_else(|| Problem::new(code, field, format!("must be at least 0, not {value}"))))?;
-    if span > LONGEST {
-        let why = format!("{value} ms is longer than a year; a year is used instead");
-        problems.add(Problem::new(Code::DurationTooLong, field, why));
-    }
-    let span = span.min(LONGEST);
-    Some(Some(if span.is_zero() { Timeout::Infinite } else { Timeout::After(span) }))
 }

@@ -5,6 +5,7 @@
 
 use super::GROUP;
 use crate::{Kind, Meta, Node, Value, kind, node::Key};
+use jiff::Timestamp;
 use std::borrow::Cow;
 
 /// The annotation.
@@ -12,6 +13,9 @@ pub const ANNOTATION: &str = "getambassador.io/config";
 
 /// The group that annotations had before `getambassador.io`.
 const FORMER_GROUP: &str = "ambassador";
+
+/// By how many seconds an object in an annotation is younger than the annotated object: a thousand years.
+const YOUNGER: i64 = 1000 * 365 * 24 * 60 * 60;
 
 /// The kind of a document; none if it is no kind of this group, or not in a version that is read.
 pub fn kind_of(document: &Node<'_>) -> Option<Kind> {
@@ -27,8 +31,8 @@ fn api_version<'n>(document: &'n Node<'_>) -> Option<Cow<'n, str>> {
     })
 }
 
-/// The document as an object. Where the document is silent, namespace and labels are those of the annotated object. It was created when
-/// the annotated object was, whatever the document says: the older of two objects that conflict wins.
+/// The document as an object. Where the document is silent, namespace and labels are those of the annotated object. Whatever the document
+/// says, it is younger than every object of its own: the older of two that conflict wins.
 pub fn unfold<'a>(document: &Node<'a>, annotated: &Meta) -> Node<'a> {
     let Value::Map(fields) = &document.value else { return document.clone() };
     let text = |text: &str| Node::from(Value::Text(text.to_owned().into()));
@@ -72,10 +76,15 @@ pub fn unfold<'a>(document: &Node<'a>, annotated: &Meta) -> Node<'a> {
         metadata.retain(|(key, _)| key.text != "labels");
         metadata.push((Key::from("labels"), Value::Map(labels).into()));
     }
-    if let Some(created) = annotated.created {
-        metadata.push((Key::from("creationTimestamp"), text(&created.to_string())));
-    }
+    metadata.push((Key::from("creationTimestamp"), text(&younger(annotated.created).to_string())));
     header.push((Key::from("metadata"), Value::Map(metadata).into()));
     header.push((Key::from("spec"), broken_spec.unwrap_or_else(|| Value::Map(spec).into())));
     Node { value: Value::Map(header), position: document.position }
+}
+
+/// When an object in an annotation counts as created, so that nobody who may only edit an old Service takes the place of an object of the
+/// API server. Of two in annotations, that of the older annotated object is older.
+fn younger(annotated: Option<Timestamp>) -> Timestamp {
+    let created = annotated.map_or(0, |time| time.as_second());
+    Timestamp::from_second(created.saturating_add(YOUNGER)).unwrap_or(Timestamp::MAX)
 }

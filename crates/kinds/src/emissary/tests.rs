@@ -250,7 +250,7 @@ use crate::node;
 
 proptest! {
     #[test]
-    fn conversion_is_total_and_idempotent(
+    fn conversion_is_total_idempotent_and_the_same_for_v1_and_v2(
         spec in trees(), version in prop::sample::select(vec!["v1", "v2", "v3alpha1", "v9"]),
         name in prop::sample::select(vec!["ambassador", "tls", "authentication", "a"]),
     ) {
@@ -266,6 +266,8 @@ proptest! {
                 let twice = convert(kind, "getambassador.io/v3alpha1", &once);
                 prop_assert_eq!(twice.as_ref(), Some(&once));
             }
+            // The two have the same fields.
+            prop_assert_eq!(convert(kind, "getambassador.io/v1", &object), convert(kind, "getambassador.io/v2", &object));
             // Whatever stands there, it is an object or told why not.
             let decoded: Option<Object> = crate::decode(kind, &object).ok().map(|decoded| decoded.object);
             prop_assert!(decoded.is_none_or(|object| object.kind() == kind));

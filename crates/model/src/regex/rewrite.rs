@@ -2,7 +2,7 @@
 //!
 //! Envoy refuses a substitution that refers to a group that the pattern does not have, so both are read together.
 
-use super::Regex;
+use super::{Regex, leading_slash};
 use std::sync::Arc;
 
 /// The longest substitution, in bytes.
@@ -75,6 +75,11 @@ impl RegexRewrite {
     /// What replaces what it matches.
     pub fn substitution(&self) -> &str {
         &self.substitution
+    }
+
+    /// Whether every path, each of which begins with `/`, still begins with one when it is rewritten.
+    pub fn keeps_leading_slash(&self) -> bool {
+        leading_slash::is_kept(self.pattern.as_str(), &self.substitution)
     }
 }
 

@@ -105,8 +105,8 @@ impl Upgrade {
     }
 }
 
-/// How the path of a request is rewritten, for a backend or in a redirect. Its query stays, but in a redirect to a whole path with a
-/// query of its own.
+/// How the path of a request is rewritten, for a backend or in a redirect. The query is kept, except in a redirect that replaces the
+/// whole path with one that has a query itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathRewrite {
     /// The whole path is replaced by this.

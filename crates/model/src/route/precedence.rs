@@ -4,6 +4,7 @@
 //! in each other's way: the least is served. The order is total, so every replica and every rebuild agree. In which order routes
 //! that match different requests are tried is decided in assembly, from their matches and from some of the fields here.
 
+use super::Agreement;
 use std::{
     cmp::{Ordering, Reverse},
     sync::Arc,
@@ -42,9 +43,6 @@ pub struct Lengths {
     /// The names and values of query parameters.
     pub query: u32,
 }
-
-/// What routes that share the same requests have to agree on: the name of each field that an author set, and its value as text.
-pub type Agreement = Arc<[(&'static str, Arc<str>)]>;
 
 /// What happens to routes of one dialect that match the same requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,17 +1,20 @@
 //! The annotation `getambassador.io/config` of Services and Ingresses: the objects in it, and what is wrong with them.
 //!
 //! The annotation is text that anybody who may edit a Service can write: its size, its documents and the values in them are
-//! bounded, and an object in it stays in the namespace of the annotated object, where the one who wrote it has rights.
+//! bounded, and an object in it stays in the namespace of the annotated object, where the one who wrote it has rights. Kinds of which
+//! one object holds for the whole instance are taken from Sesame's namespace alone.
 
+use super::is_ours;
 use crate::{objects::Objects, settings::ForEmissary};
+use dialect_emissary::Settings;
 use engine::{Derived, Index, Reads, Table};
 use kinds::{
-    Decoded, Ingress, Meta, Node, Object, Position, Service, Value,
+    Decoded, Ingress, Kind, Meta, Node, Object, Position, Service, Value,
     emissary::annotation::{ANNOTATION, kind_of, unfold},
     kind,
 };
 use model::{Code, FieldPath, ObjectRef, Verdict, VerdictList};
-use yaml::{Limits, YamlError, field};
+use yaml::{Document, Limits, YamlError, field};
 
 /// The most bytes of an annotation that are read: what all annotations of an object may have in an API server.
 const MOST_BYTES: usize = 256 * 1024;
@@ -24,6 +27,11 @@ const MOST_FAULTS: usize = 10;
 
 /// How much an annotation may hold.
 const LIMITS: Limits = Limits { nodes: 100_000, depth: 64 };
+
+/// The kinds of which one object holds for the requests of all namespaces. Listener is not among them: one more takes nothing from
+/// the others, which are older than those in annotations.
+const INSTANCE_WIDE: [Kind; 5] =
+    [kind::MODULE, kind::AUTH_SERVICE, kind::RATE_LIMIT_SERVICE, kind::TRACING_SERVICE, kind::LOG_SERVICE];
 
 /// Services with the annotation.
 pub struct AnnotatedServices;
@@ -98,7 +106,7 @@ impl Table for AnnotationObjects {
 impl Derived for AnnotationObjects {
     fn compute(&self, annotated: &ObjectRef, reads: &mut Reads<'_>) -> Option<AnnotationContent> {
         let settings = reads.get::<ForEmissary>(&())?;
-        Some(read(annotated, meta(annotated, reads)?, settings.cross_namespace))
+        Some(read(annotated, meta(annotated, reads)?, settings))
     }
 }
 
@@ -123,12 +131,35 @@ pub fn meta<'r>(annotated: &ObjectRef, reads: &mut Reads<'r>) -> Option<&'r Meta
     }
 }
 
-/// Where a field of an object stands in the annotation.
-pub fn line_of(meta: &Meta, document: usize, field: &str) -> Option<u32> {
-    let text = meta.annotations.get(ANNOTATION).ok().flatten()?;
-    let documents = yaml::documents(bounded(text));
-    let node = documents.get(document)?.parse(&LIMITS, &mut { LIMITS.nodes }).ok().flatten()?;
-    Some(position(&node, field).line)
+/// An annotation that has been read, for the lines of its fields. Its documents share the limit of values that held when it was read:
+/// each can be parsed once more.
+pub struct AnnotationLines<'m> {
+    documents: Vec<Document<'m>>,
+    nodes: usize,
+}
+
+impl<'m> AnnotationLines<'m> {
+    /// The annotation of an object.
+    pub fn of(meta: &'m Meta) -> Self {
+        let text = meta.annotations.get(ANNOTATION).ok().flatten().map_or("", |text| &**text);
+        Self { documents: yaml::documents(bounded(text)), nodes: LIMITS.nodes }
+    }
+
+    /// One of its documents, parsed.
+    pub fn document(&mut self, index: usize) -> DocumentLines<'m> {
+        let parsed = self.documents.get(index).map(|document| document.parse(&LIMITS, &mut self.nodes));
+        DocumentLines(parsed.and_then(|parsed| parsed.ok().flatten()))
+    }
+}
+
+/// A document of an annotation, for the lines of its fields.
+pub struct DocumentLines<'m>(Option<Node<'m>>);
+
+impl DocumentLines<'_> {
+    /// The line of a field, or of the last one on the way to it.
+    pub fn line_of(&self, field: &str) -> u32 {
+        self.0.as_ref().map_or(0, |node| position(node, field).line)
+    }
 }
 
 /// The position of a field of an object; in the flat form the fields of `spec` and `metadata` stand at the top.
@@ -144,7 +175,7 @@ fn bounded(text: &str) -> &str {
 }
 
 /// Reads the objects in an annotation.
-fn read(annotated: &ObjectRef, meta: &Meta, cross_namespace: bool) -> AnnotationContent {
+fn read(annotated: &ObjectRef, meta: &Meta, settings: &Settings) -> AnnotationContent {
     let text = match meta.annotations.get(ANNOTATION) {
         Ok(Some(text)) => text,
         Ok(None) => return AnnotationContent::default(),
@@ -153,7 +184,7 @@ fn read(annotated: &ObjectRef, meta: &Meta, cross_namespace: bool) -> Annotation
             return AnnotationContent { objects: Vec::new(), verdicts: vec![verdict] };
         }
     };
-    let mut reader = Reader { annotated, meta, cross_namespace, objects: Vec::new(), verdicts: VerdictList::default() };
+    let mut reader = Reader { annotated, meta, settings, objects: Vec::new(), verdicts: VerdictList::default() };
     if text.len() > MOST_BYTES {
         reader.report(Code::EmissaryAnnotationLimit, None, format!("it has more than {} KiB", MOST_BYTES / 1024));
     }
@@ -188,7 +219,7 @@ pub fn origin(annotated: &ObjectRef) -> model::Origin {
 struct Reader<'a> {
     annotated: &'a ObjectRef,
     meta: &'a Meta,
-    cross_namespace: bool,
+    settings: &'a Settings,
     objects: Vec<(ObjectRef, AnnotationObject)>,
     verdicts: VerdictList,
 }
@@ -231,9 +262,18 @@ impl Reader<'_> {
             let why = format!("{kind} {}: {unknown}", key.name);
             self.report(Code::EmissaryAnnotationField, Some(position(node, &unknown.path)), why);
         }
-        if key.namespace != self.annotated.namespace && !self.cross_namespace {
+        if key.namespace != self.annotated.namespace && !self.settings.cross_namespace {
             let why = format!("{kind} {} is for namespace {}", key.name, key.namespace);
             return self.report(Code::EmissaryAnnotationNamespace, Some(position(node, "metadata.namespace")), why);
+        }
+        let is_untrusted = INSTANCE_WIDE.contains(&kind) && !self.settings.trusts(self.annotated);
+        if is_untrusted && is_ours(&object, self.settings) {
+            let own = &self.settings.namespace;
+            let why = format!(
+                "{kind} {} would hold for the requests of all namespaces; it is read from annotations in namespace {own} alone",
+                key.name
+            );
+            return self.report(Code::EmissaryAnnotationScope, Some(position(node, "kind")), why);
         }
         if self.objects.iter().any(|(other, _)| *other == key) {
             let why = format!("{key} is already defined in this annotation");
@@ -246,4 +286,25 @@ impl Reader<'_> {
 /// A word that somebody wrote, as long as a word is.
 fn shortened(word: &str) -> String {
     word.chars().take(100).filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_document_is_parsed_once_however_many_lines_are_looked_up() {
+        let annotation = "a: 1\n---\nkind: Mapping\nname: web\nspec:\n  prefix: /\n";
+        let service = json!({ "metadata": { "name": "web", "annotations": { ANNOTATION: annotation } } });
+        let decoded = kinds::decode_json(kind::SERVICE, service.to_string().as_bytes()).unwrap();
+        let mut lines = AnnotationLines::of(decoded.object.meta());
+        let document = lines.document(1);
+        for _ in 0..1000 {
+            assert_eq!((document.line_of("metadata.name"), document.line_of("spec.prefix")), (4, 6));
+        }
+        assert_eq!(LIMITS.nodes - lines.nodes, 5, "the values of the second document");
+    }
 }

@@ -2,13 +2,15 @@
 
 use super::{
     Owner, Owners,
-    annotation::{self, AnnotationObject, AnnotationObjects},
+    annotation::{self, AnnotationLines, AnnotationObjects},
 };
 use crate::verdicts::Verdicts;
 use engine::{Derived, Engine, Reads, Table};
-use kinds::Meta;
 use model::{Code, ObjectRef, Verdict, VerdictList};
 use std::{collections::BTreeSet, sync::Arc};
+
+/// Where the name of an object stands.
+const NAME_FIELD: &str = "metadata.name";
 
 /// All that is reported on an annotated object: about itself, its annotation, and the objects in it.
 pub struct AnnotationVerdicts;
@@ -26,14 +28,28 @@ impl Derived for AnnotationVerdicts {
         let mut all = VerdictList::default();
         all.extend(reads.get::<Verdicts>(annotated).into_iter().flat_map(|own| own.iter().cloned()));
         all.extend(content.verdicts.iter().cloned());
+        let mut lines = AnnotationLines::of(meta);
         for (key, object) in content.iter() {
             match reads.get::<Owners>(key).map(|owner| &**owner) {
                 Some(Owner::Annotation(owner)) if owner == annotated => {
-                    let own = reads.get::<Verdicts>(key).into_iter().flat_map(|own| own.iter());
-                    all.extend(own.map(|verdict| relocated(verdict, annotated, meta, key, object)));
+                    let Some(own) = reads.get::<Verdicts>(key).filter(|own| !own.is_empty()) else { continue };
+                    let document = lines.document(object.document);
+                    for verdict in own.iter() {
+                        // What the list has no room for is only counted, and needs no line.
+                        if all.has_room(annotated, verdict.severity()) {
+                            let line = document.line_of(verdict.origin.field.as_str());
+                            all.push(relocated(verdict, annotated, key, line));
+                        }
+                    }
                 }
-                Some(Owner::Annotation(owner)) => all.push(duplicate(annotated, meta, key, object, owner)),
-                Some(Owner::ApiServer) => all.push(duplicate(annotated, meta, key, object, key)),
+                Some(Owner::Annotation(owner)) => {
+                    let line = lines.document(object.document).line_of(NAME_FIELD);
+                    all.push(duplicate(annotated, key, line, owner));
+                }
+                Some(Owner::ApiServer) => {
+                    let line = lines.document(object.document).line_of(NAME_FIELD);
+                    all.push(duplicate(annotated, key, line, key));
+                }
                 Some(Owner::OtherInstance) | None => {}
             }
         }
@@ -42,28 +58,14 @@ impl Derived for AnnotationVerdicts {
 }
 
 /// A verdict about an object in an annotation, as it is reported on the annotated object.
-fn relocated(
-    verdict: &Verdict,
-    annotated: &ObjectRef,
-    meta: &Meta,
-    key: &ObjectRef,
-    object: &AnnotationObject,
-) -> Verdict {
+fn relocated(verdict: &Verdict, annotated: &ObjectRef, key: &ObjectRef, line: u32) -> Verdict {
     let field = &verdict.origin.field;
-    let line = annotation::line_of(meta, object.document, field.as_str()).unwrap_or_default();
     let at = if field.as_str().is_empty() { String::new() } else { format!(" {field}") };
     let why = format!("line {line}: {} {}{at}: {}", key.kind, key.name, verdict.message);
     Verdict { related: verdict.related.clone(), ..Verdict::new(verdict.code, annotation::origin(annotated), why) }
 }
 
-fn duplicate(
-    annotated: &ObjectRef,
-    meta: &Meta,
-    key: &ObjectRef,
-    object: &AnnotationObject,
-    holder: &ObjectRef,
-) -> Verdict {
-    let line = annotation::line_of(meta, object.document, "metadata.name").unwrap_or_default();
+fn duplicate(annotated: &ObjectRef, key: &ObjectRef, line: u32, holder: &ObjectRef) -> Verdict {
     let why = match holder == key {
         true => format!("line {line}: {key} is already defined as an object of its own"),
         false => format!("line {line}: {key} is already defined in the annotation of {holder}"),

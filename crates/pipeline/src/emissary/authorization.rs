@@ -6,7 +6,7 @@ use crate::{
     settings::{ForAuthorization, ForEmissary},
     view::TableView,
 };
-use dialect_emissary::{AuthServiceInEffect, auth_service::AuthServices, module};
+use dialect_emissary::{AuthServiceInEffect, Settings, auth_service::AuthServices, module};
 use engine::{Derived, Reads, Table};
 use kinds::emissary::{AuthService, Module, module::AUTHENTICATION};
 use model::{FleetId, ObjectRef, listener::AuthorizationService};
@@ -22,7 +22,8 @@ pub struct AuthServicesRow {
 }
 
 /// The AuthServices of the instance, or the Module that is one in its older form; nothing where there is none, and where the
-/// operator's `globalExtAuth` holds instead.
+/// operator's `globalExtAuth` authorizes Mappings instead. Where it is configured and authorizes none of them, AuthServices that may
+/// not take its place close them.
 pub struct EmissaryAuthServices {
     /// Whether Secrets are [brought on reference](crate::Settings::fetched_secrets).
     pub fetched_secrets: bool,
@@ -37,25 +38,22 @@ impl Table for EmissaryAuthServices {
 impl Derived for EmissaryAuthServices {
     fn compute(&self, (): &(), reads: &mut Reads<'_>) -> Option<AuthServicesRow> {
         let settings = reads.get::<ForEmissary>(&())?;
-        let mut objects: Vec<Arc<AuthService>> = super::all(reads).into_iter().map(|(_, object)| object).collect();
-        let is_operators = |namespace: &str| settings.cross_namespace || *namespace == *settings.namespace;
-        // What takes the place of the operator's own server stands where the operator alone writes.
+        let objects = super::all::<AuthService>(reads);
         let global = reads.get::<ForAuthorization>(&()).and_then(|global| global.as_ref().as_ref());
-        if global.is_some() && !objects.iter().any(|object| is_operators(&object.meta.namespace)) {
-            objects.clear();
+        // With `authPolicy.disabled` the operator's server is asked only about routes that say so, which a Mapping cannot.
+        let is_guarded = global.is_some_and(|global| !global.settings.disabled);
+        // What takes the place of the operator's own server stands where the operator alone writes.
+        let may_be_asked = global.is_none() || objects.iter().any(|(name, _)| settings.trusts(name));
+        if objects.is_empty() || (is_guarded && !may_be_asked) {
+            let all = of_module(is_guarded, settings, reads)?;
+            return Some(AuthServicesRow { all, secrets: Vec::new() });
         }
-        if objects.is_empty() {
-            // A Module closes what nobody guards: also where the operator's server is asked only about routes that say so, which
-            // a Mapping cannot.
-            let is_guarded = global.is_some_and(|global| !global.settings.disabled);
-            let named = reads.scan::<Emissary<Module>>().into_iter().filter(|module| *module.name == *AUTHENTICATION);
-            let named = named.filter(|module| !is_guarded || is_operators(&module.namespace)).cloned();
-            let modules: Vec<_> = named.filter_map(|name| reads.get::<Emissary<Module>>(&name)).collect();
-            let module = module::authentication(modules.iter().map(|module| &*module.object), settings)?;
-            return Some(AuthServicesRow { all: AuthServices::closed(module), secrets: Vec::new() });
+        let objects = objects.iter().map(|(_, object)| &**object);
+        if !may_be_asked {
+            return Some(AuthServicesRow { all: AuthServices::not_operators(objects)?, secrets: Vec::new() });
         }
         let mut view = TableView::new(reads, self.fetched_secrets);
-        let all = AuthServices::of(objects.iter().map(|object| &**object), &mut view, settings)?;
+        let all = AuthServices::of(objects, &mut view, settings)?;
         let secrets = view.into_secrets();
         if all.is_pending {
             reads.set_pending();
@@ -73,6 +71,14 @@ impl Derived for EmissaryAuthServices {
             None => Arc::clone(good),
         }
     }
+}
+
+/// The Module that closes what nobody guards.
+fn of_module(is_guarded: bool, settings: &Settings, reads: &mut Reads<'_>) -> Option<AuthServices> {
+    let named = reads.scan::<Emissary<Module>>().into_iter().filter(|module| *module.name == *AUTHENTICATION);
+    let named = named.filter(|module| !is_guarded || settings.trusts(module)).cloned();
+    let modules: Vec<_> = named.filter_map(|name| reads.get::<Emissary<Module>>(&name)).collect();
+    module::authentication(modules.iter().map(|module| &*module.object), settings).map(AuthServices::closed)
 }
 
 /// What Mappings know about it.

@@ -50,7 +50,13 @@ pub(crate) fn shown(
             return shown;
         }
         (Some(id), _) | (None, Some(id)) => id,
-        (None, None) => return shown,
+        (None, None) => {
+            if shown.is_asked {
+                let why = "no certificate is named: write its Secret here, or in `secret` of the TLSContext";
+                problems.add(Problem::new(Code::EmissaryHostTls, "tlsSecret", why));
+            }
+            return shown;
+        }
     };
     shown.is_asked = true;
     let user = match &context {

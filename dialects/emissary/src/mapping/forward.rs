@@ -1,7 +1,7 @@
 //! How requests are forwarded: timeouts, retries, rewrites, upgrades.
 
 use super::{Work, redirect, service, upstream};
-use crate::{EmissaryView, Problem, Problems, upstream_service};
+use crate::{EmissaryView, Problem, Problems, duration};
 use kinds::{
     Checked,
     emissary::mapping::{MappingSpec, RetryPolicy as Written, policy::RetryOn as Word},
@@ -11,7 +11,6 @@ use model::{
     route::{
         Forward, HostRewrite, PathReplacement, PathRewrite, RetryPolicy, Upgrade, WeightedCluster, action::RetryOn,
     },
-    timeout::{TimeoutError, parse_duration},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -73,7 +72,7 @@ pub(crate) fn milliseconds(
     field: &str,
     value: &Checked<Option<i64>>,
 ) -> Option<Option<Timeout>> {
-    upstream_service::milliseconds(problems, Code::MappingPolicy, field, value)
+    duration::milliseconds(problems, Code::MappingPolicy, field, value)
 }
 
 /// Which requests are tried again; nothing, and a verdict, where that is not valid.
@@ -105,16 +104,11 @@ pub(crate) fn retry(problems: &mut Problems<'_>, written: &Written) -> Option<Re
     Some(RetryPolicy { on: vec![on], count: count?, per_try: per_try?, status_codes: Vec::new(), backoff: None })
 }
 
-/// The time for one try; a year, and a verdict, where it is longer.
+/// The time for one try.
 fn per_try_timeout(problems: &mut Problems<'_>, text: &str) -> Option<Duration> {
     const FIELD: &str = "retry_policy.per_try_timeout";
-    let found = parse_duration(text).or_else(|error| {
-        let (longest, why) = error.shortened()?;
-        problems.add(Problem::new(Code::DurationTooLong, FIELD, why));
-        Ok(longest)
-    });
-    let found = found.map_err(|error: TimeoutError| Problem::new(Code::MappingPolicy, FIELD, error.to_string()));
-    problems.parsed(found)
+    let found = duration::parse(problems, FIELD, text);
+    problems.parsed(found.map_err(|error| Problem::new(Code::MappingPolicy, FIELD, error.to_string())))
 }
 
 /// How the path is rewritten: the prefix by `/`, unless something else is said, be it a path or not. An empty text leaves it as it is.

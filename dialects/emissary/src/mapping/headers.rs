@@ -1,7 +1,7 @@
 //! Changes of headers, and CORS.
 
 use super::Work;
-use crate::{EmissaryView, Problem, Problems};
+use crate::{EmissaryView, Problem, Problems, duration};
 use kinds::{
     Checked,
     emissary::{
@@ -16,7 +16,6 @@ use model::{
         Cors, HeaderChanges, Policy, StringMatch,
         cors::{AllowedOrigin, HeaderToken},
     },
-    timeout::LONGEST,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -173,8 +172,9 @@ pub(crate) fn cors(problems: &mut Problems<'_>, written: &Written) -> Option<Cor
         tokens.collect::<Result<Vec<_>, _>>().map_err(|error| reject(name, error.to_string()))
     };
     let max_age = written.max_age.as_deref().filter(|text| !text.is_empty()).map(|text| {
-        let seconds = text.parse().ok().map(Duration::from_secs).filter(|span| *span <= LONGEST);
-        seconds.ok_or_else(|| reject("max_age", "must be a number of seconds".to_owned()))
+        let seconds = text.parse::<u64>().map_err(|_| reject("max_age", "must be a number of seconds".to_owned()));
+        let span = seconds.map(Duration::from_secs);
+        span.map(|span| duration::at_most_a_year(problems, "cors.max_age", span, &format!("{text} s")))
     });
     let found = origins.and_then(|origins| {
         Ok(Cors {

@@ -78,6 +78,8 @@ pub(crate) fn domain_rule() -> String {
 const MOST: usize = 32;
 /// The longest key or value.
 const LONGEST: usize = 1024;
+/// The most text of all groups of a Mapping, the Module's labels among them: each route and each call has all of it.
+const MOST_TEXT: usize = 16 * 1024;
 
 /// Reads the labels; nothing where nobody is asked.
 pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Arc<GlobalRateLimit>> {
@@ -123,7 +125,16 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Arc<Glo
         }
         descriptors.push(Descriptor { entries });
     }
-    (!descriptors.is_empty() && !work.problems.is_refused()).then(|| Arc::new(GlobalRateLimit { descriptors }))
+    let limit = GlobalRateLimit { descriptors };
+    let bytes = limit.bytes();
+    if bytes > MOST_TEXT {
+        refuse(
+            work,
+            &field,
+            format!("{bytes} bytes, with the default labels of the Module, are more than {MOST_TEXT}"),
+        );
+    }
+    (!limit.descriptors.is_empty() && !work.problems.is_refused()).then(|| Arc::new(limit))
 }
 
 fn refuse(work: &mut Work<'_, '_, impl EmissaryView>, field: &str, why: String) {

@@ -30,7 +30,7 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Redirec
     let path = match (whole, prefix, regex) {
         (Some(text), ..) => Some(PathRewrite::Whole(path(work, "path_redirect", text)?)),
         (None, Some(text), _) => Some(PathRewrite::Prefix(path(work, "prefix_redirect", text)?)),
-        (None, None, Some(written)) => Some(PathRewrite::Regex(pattern(work, "regex_redirect", written)?)),
+        (None, None, Some(written)) => Some(PathRewrite::Regex(path_pattern(work, written)?)),
         (None, None, None) => None,
     };
     let status = work.problems.optional("redirect_response_code", redirect_response_code).copied().unwrap_or(301);
@@ -50,6 +50,19 @@ pub(super) fn read(work: &mut Work<'_, '_, impl EmissaryView>) -> Option<Redirec
 fn path(work: &mut Work<'_, '_, impl EmissaryView>, field: &str, text: &str) -> Option<PathReplacement> {
     let found = PathReplacement::parse_absolute(text);
     work.problems.parsed(found.map_err(|error| Problem::new(Code::MappingRewrite, field, error.to_string())))
+}
+
+/// A pattern of the path that a redirect leads to. Here, too, the path must not become part of the host.
+fn path_pattern(work: &mut Work<'_, '_, impl EmissaryView>, written: &Written) -> Option<RegexRewrite> {
+    let rewrite = pattern(work, "regex_redirect", written)?;
+    let found = if rewrite.keeps_leading_slash() {
+        Ok(rewrite)
+    } else {
+        let why =
+            format!("`{}` must begin with `/`: the pattern may match the beginning of a path", rewrite.substitution());
+        Err(Problem::new(Code::MappingRewrite, "regex_redirect.substitution", why))
+    };
+    work.problems.parsed(found)
 }
 
 /// A pattern and what replaces its matches.

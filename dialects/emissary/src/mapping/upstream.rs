@@ -1,7 +1,7 @@
 //! Connections to the service of a Mapping: protocol, limits, load balancing, keepalive, timeouts, DNS.
 
 use super::{Work, forward::milliseconds, health, service::Target};
-use crate::{EmissaryView, Problem, Problems, tls_context::Context};
+use crate::{EmissaryView, Problem, Problems, duration, tls_context::Context};
 use kinds::{
     Checked,
     emissary::mapping::{
@@ -16,7 +16,6 @@ use model::{
         LoadBalancing, Protocol, TrustedCa, Validation,
     },
     route::{Hash, HashOf, Path},
-    timeout::parse_duration,
 };
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -190,7 +189,8 @@ pub(crate) fn balance(problems: &mut Problems<'_>, written: &LoadBalancer) -> (L
         let path = cookie.path.as_deref().filter(|path| !path.is_empty());
         let path = path.map(|path| Path::parse(path).map_err(|error| reject(&error.to_string()))).transpose();
         let lifetime = cookie.ttl.as_deref().filter(|ttl| !ttl.is_empty());
-        let lifetime = lifetime.map(|ttl| parse_duration(ttl).map_err(|error| reject(&error.to_string()))).transpose();
+        let lifetime = lifetime.map(|ttl| duration::parse(problems, "load_balancer.cookie.ttl", ttl)).transpose();
+        let lifetime = lifetime.map_err(|error| reject(&error.to_string()));
         let name = HeaderName::parse(&cookie.name).map(|_| (&*cookie.name).into());
         let name = name.map_err(|error| reject(&error.to_string()));
         let found = name.and_then(|name| Ok(HashOf::LastingCookie { name, path: path?, lifetime: lifetime? }));

@@ -73,9 +73,9 @@ pub const MOST: usize = 64;
 /// All TCPMappings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpPlan {
-    /// Those that share the connections of a port, its address and host, the oldest first, and no more than [`MOST`]. With a host, connections are
-    /// decrypted with a certificate of the namespace of the oldest: those of other namespaces get none of them, unless objects may
-    /// refer to any namespace.
+    /// Those that share the connections of a port, its address and host, the oldest first, and no more than [`MOST`]. Connections are those
+    /// of the clients of the oldest, with a host decrypted with a certificate of its namespace: TCPMappings of other namespaces get none
+    /// of them, unless objects may refer to any namespace.
     pub groups: BTreeMap<TcpKey, Vec<ObjectRef>>,
     /// The oldest of each port.
     pub ports: BTreeMap<u16, FirstOnPort>,
@@ -95,10 +95,9 @@ impl TcpPlan {
                 let first = || FirstOnPort { object: subject.clone(), address, is_tls };
                 plan.ports.entry(key.port).or_insert_with(first);
             }
-            let is_decrypted = key.host.is_some();
             let members = plan.groups.entry(key).or_default();
             let is_anothers = members.first().is_some_and(|oldest| oldest.namespace != subject.namespace);
-            if members.len() < MOST && (settings.cross_namespace || !is_decrypted || !is_anothers) {
+            if members.len() < MOST && (settings.cross_namespace || !is_anothers) {
                 members.push(subject);
             }
         }
