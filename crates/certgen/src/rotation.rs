@@ -89,6 +89,8 @@ pub struct CaSecret {
     pub next: Option<Ca>,
     /// Whether somebody asks for a new CA.
     pub is_requested: bool,
+    /// Whether the next CA was made because somebody asked for it.
+    pub is_next_requested: bool,
 }
 
 /// Who a certificate is for.
@@ -224,9 +226,10 @@ impl Rotation<'_> {
         // Where nobody has a certificate yet there is nobody to wait for.
         let is_first = self.secrets.server.is_none() && self.secrets.envoy.is_none();
         let secret = if is_first && ca.current.is_none() {
-            CaSecret { current: made, next: None, is_requested: false }
+            CaSecret { current: made, ..CaSecret::default() }
         } else {
-            CaSecret { current: ca.current.clone(), next: made, is_requested: false }
+            let is_next_requested = ca.is_requested;
+            CaSecret { current: ca.current.clone(), next: made, is_requested: false, is_next_requested }
         };
         Ok(Some(Step::WriteCa(Box::new(secret), why)))
     }
@@ -354,9 +357,9 @@ impl Rotation<'_> {
             let secret = self.secrets.of(Role::Envoy)?;
             secret.leaf.is_signed_by(&current.certificate).then_some(secret.leaf.expires)
         });
-        // Before its time a CA is replaced on request, perhaps because its key has leaked: the rollout of one Gateway, whose owner may not be
-        // the operator, does not keep it in use.
-        let is_requested = left >= third(self.policy.ca_lifetime);
+        // Whoever asks for a new CA may do so because the key of the current one has leaked: the rollout of one Gateway, whose owner may not
+        // be the operator, does not keep it in use. Where the current one is gone there is none to keep.
+        let is_requested = ca.is_requested || ca.is_next_requested || ca.current.is_none();
         let next_ca = next.certificate.expires;
         let waiting = Waiting::for_all(self.holders, |group| match (group.is_proxy, group.is_complete) {
             (true, false) => group.shows(shown),
@@ -367,7 +370,8 @@ impl Rotation<'_> {
             // Nobody can connect with what has expired.
             Some(waiting) if left > 0 => Step::Wait(waiting, "replicas and proxies to trust the next CA"),
             _ => {
-                let secret = CaSecret { current: Some(next.clone()), next: None, is_requested: ca.is_requested };
+                let is_requested = ca.is_requested;
+                let secret = CaSecret { current: Some(next.clone()), is_requested, ..CaSecret::default() };
                 Step::WriteCa(Box::new(secret), "the next CA signs from now on")
             }
         }

@@ -23,6 +23,8 @@ const TLS_TYPE: &str = "kubernetes.io/tls";
 const WRITTEN: &str = "projectsesame.io/written-at";
 /// An annotation that asks for a new CA.
 pub const ROTATE: &str = "projectsesame.io/rotate-ca";
+/// An annotation that says that the next CA was made because somebody asked for it.
+const REQUESTED: &str = "projectsesame.io/next-ca-requested";
 /// The label of what Sesame makes, with its value.
 const OURS: (&str, &str) = ("app", "sesame");
 /// What cert-manager marks its Secrets with.
@@ -111,8 +113,10 @@ impl Store {
                 data.insert(key.to_owned(), bytes(&ca.pair.key));
             }
         }
-        let annotations = ca.is_requested.then(|| (ROTATE.to_owned(), String::new()));
-        let secret = self.secret(CA, CA_TYPE, data, annotations.into_iter().collect());
+        let annotations = [(ROTATE, ca.is_requested), (REQUESTED, ca.is_next_requested)];
+        let annotations = annotations.into_iter().filter(|(_, is_set)| *is_set);
+        let annotations = annotations.map(|(name, _)| (name.to_owned(), String::new())).collect();
+        let secret = self.secret(CA, CA_TYPE, data, annotations);
         self.put(stored.ca.as_ref(), secret).await
     }
 
@@ -170,7 +174,7 @@ impl Store {
         let mut metadata = before.metadata.clone();
         let own = secret.metadata.annotations.take().unwrap_or_default();
         let others = metadata.annotations.take().unwrap_or_default();
-        let others = others.into_iter().filter(|(name, _)| name != WRITTEN && name != ROTATE);
+        let others = others.into_iter().filter(|(name, _)| ![WRITTEN, ROTATE, REQUESTED].contains(&name.as_str()));
         metadata.annotations = Some(others.chain(own).collect());
         metadata.managed_fields = None;
         secret.metadata = metadata;
@@ -188,6 +192,7 @@ fn ca_of(secret: &Secret) -> CaSecret {
         current: ca("ca.crt", "ca.key"),
         next: ca("next.crt", "next.key"),
         is_requested: annotation(secret, ROTATE).is_some(),
+        is_next_requested: annotation(secret, REQUESTED).is_some(),
     }
 }
 

@@ -132,6 +132,30 @@ fn whoever_is_behind_is_waited_for_and_whoever_says_nothing_for_a_day() {
     assert!(matches!(step(&late, &old, end - 29 * DAY), Step::WriteCa(..)));
 }
 
+/// Such as one of a Gateway whose node does not say its CAs: nobody believes its statistics.
+#[test]
+fn a_proxy_that_reports_nothing_is_given_a_day_before_each_step() {
+    let silent = |secrets: &Secrets| {
+        let mut holders = holders(secrets);
+        (holders[1].cas, holders[1].leaf) = (Vec::new(), None);
+        holders
+    };
+    let waits_for = |secrets: &Secrets, now: i64| match step(secrets, &silent(secrets), now) {
+        Step::Wait(waiting, _) => Some((waiting.behind_count, waiting.silent_count)),
+        _ => None,
+    };
+    let mut secrets = installed();
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    let trusted = START + DAY;
+    work(&mut secrets, trusted);
+    assert_eq!(waits_for(&secrets, trusted + 601), Some((0, 1)));
+    let signed = trusted + DAY;
+    assert_eq!(waits_for(&secrets, signed), None, "the next CA signs");
+    work(&mut secrets, signed);
+    assert_eq!(waits_for(&secrets, signed + 601), Some((0, 1)));
+    assert_eq!(waits_for(&secrets, signed + DAY), None, "the old CA goes");
+}
+
 #[test]
 fn a_proxy_with_a_token_that_says_all_its_cas_is_done_or_behind() {
     let with_token = |secrets: &Secrets| {
@@ -177,6 +201,25 @@ fn a_proxy_with_a_token_that_is_behind_is_waited_for_where_the_ca_only_grows_old
     holders[1] = CertificateHolders { cas, is_complete: true, leaf: None, ..holders[1].clone() };
     let Step::Wait(waiting, _) = step(&secrets, &holders, third + 20 * DAY) else { panic!("its rollout is stuck") };
     assert_eq!((waiting.behind_count, waiting.silent_count), (1, 0));
+    // Somebody asks for a new CA meanwhile: that day is over.
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    let Step::WriteCa(ca, _) = step(&secrets, &holders, third + 20 * DAY) else { panic!("its owner does not decide") };
+    assert!(ca.is_requested, "the next CA was there before");
+}
+
+#[test]
+fn a_ca_that_is_asked_for_when_it_would_be_due_waits_a_day_for_a_proxy_with_a_token() {
+    let mut secrets = installed();
+    let due = START + 3650 * DAY - 3650 * DAY / 3 + 1;
+    secrets.ca.as_mut().unwrap().is_requested = true;
+    let mut stuck = holders(&secrets)[1].clone();
+    (stuck.is_complete, stuck.leaf) = (true, None);
+    work(&mut secrets, due);
+    assert!(secrets.ca.as_ref().unwrap().is_next_requested);
+    let holders = [holders(&secrets)[0].clone(), stuck];
+    assert!(matches!(step(&secrets, &holders, due + 601), Step::Wait(..)));
+    let Step::WriteCa(ca, _) = step(&secrets, &holders, due + DAY) else { panic!("its owner does not decide") };
+    assert!(!ca.is_requested && !ca.is_next_requested);
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //!   `net.ipv4.ip_unprivileged_port_start` is one of the safe ones, and allowed under the Pod Security Standard `restricted`.
 //! - **Identity.** A projected token of the fleet's ServiceAccount, for the audience of the xDS server alone; Envoy reads it
 //!   anew when the kubelet renews it. The CA of the server stands in the environment of the init container, because the pod
-//!   lives in a namespace in which Sesame writes neither Secrets nor ConfigMaps; another CA restarts the proxies.
+//!   lives in a namespace in which Sesame writes neither Secrets nor ConfigMaps; another CA restarts the proxies. While CAs are rotated,
+//!   a proxy is known by the CAs that its node says it has; its statistics are not read, because a tenant may own the pod.
 
 use std::collections::BTreeMap;
 

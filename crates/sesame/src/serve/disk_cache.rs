@@ -3,6 +3,10 @@
 //! In: the snapshots of the xDS server. Out: one sealed file, and from it, at the start, what proxies that have nothing are served
 //! until the first build. It is written beside the control loop, which never waits for it: snapshots are immutable. A write is followed
 //! by a pause of fifty times as long, so that it takes two percent of a core however large the state and however often it changes.
+//!
+//! The controller itself creates the Secret of the key, after the first pods of an installation have started: the kubelet mounts it into
+//! them a minute or two later. Until then nothing is written, and nothing is wrong.
+//!
 //! See [ADR 16](../../../../docs/adr/0016-disk-cache.md).
 
 mod file;
@@ -17,7 +21,7 @@ use anyhow::{Result, anyhow};
 use bytes::Bytes;
 use model::Code;
 use source::outage::{Outage, OutageEvent};
-use tokio::time::sleep;
+use tokio::time::{self, sleep};
 use tracing::{debug, info, warn};
 use xds::{Fleet, Server, Snapshot};
 
@@ -36,12 +40,17 @@ const LOOK: Duration = Duration::from_secs(1);
 const PAUSE_FACTOR: u32 = 50;
 /// How long the cache is off after it could not be written.
 const OFF: Duration = Duration::from_secs(300);
+/// How often a write is tried while there is no key file, and for how long that is not reported.
+const KEY_RETRY: Duration = Duration::from_secs(5);
+const KEY_GRACE: Duration = Duration::from_secs(120);
 
 /// The cache of one installation.
 pub struct DiskCache {
     files: Arc<Files>,
     metrics: Metrics,
     outage: Outage,
+    /// Since when there is no key file.
+    without_key: Option<time::Instant>,
 }
 
 /// Where it is, and whose.
@@ -58,7 +67,7 @@ impl DiskCache {
             return None;
         }
         let files = Arc::new(Files { state: CacheFile::new(dir), keys, installation });
-        Some(Self { files, metrics, outage: Outage::default() })
+        Some(Self { files, metrics, outage: Outage::default(), without_key: None })
     }
 
     /// Gives the server what was published before, and follows what it publishes.
@@ -80,19 +89,22 @@ impl DiskCache {
             if stamp == written {
                 continue;
             }
+            // Before the write: a key that comes meanwhile is found by the next one, a few seconds later.
+            let has_key = self.files.keys.exists();
             let (files, begun) = (self.files.clone(), Instant::now());
             let stored = blocking(move || store(&files, &published)).await;
             let is_stored = stored.is_ok();
-            pause = self.after(stored, begun.elapsed());
+            pause = self.after(stored, has_key, begun.elapsed());
             written = if is_stored { stamp } else { Vec::new() };
         }
     }
 
     /// Tells how a write went; gives how long to pause.
-    fn after(&mut self, stored: Result<usize>, took: Duration) -> Duration {
+    fn after(&mut self, stored: Result<usize>, has_key: bool, took: Duration) -> Duration {
         match stored {
             Ok(bytes) => {
                 debug!(bytes, ?took, "disk cache written");
+                self.without_key = None;
                 self.metrics.written(bytes);
                 if let Some(OutageEvent::Ended(_)) = self.outage.worked(Instant::now()) {
                     info!("the disk cache is on again");
@@ -103,13 +115,34 @@ impl DiskCache {
                 // What is there is out of date from now on, and takes the place that is missing.
                 self.files.state.remove();
                 self.metrics.off();
-                if let Some(OutageEvent::Started) = self.outage.failed(Instant::now()) {
-                    let code = Code::DiskCacheOff;
-                    warn!(%code, "{code}: {}: {error:#} ({})", code.title(), code.help());
+                if has_key {
+                    self.without_key = None;
+                    self.failed(&error);
+                    return OFF;
                 }
-                OFF
+                if self.is_key_overdue() {
+                    self.failed(&error);
+                }
+                KEY_RETRY
             }
         }
+    }
+
+    /// Reports that it is off, once until it is on again.
+    fn failed(&mut self, error: &anyhow::Error) {
+        if let Some(OutageEvent::Started) = self.outage.failed(Instant::now()) {
+            let code = Code::DiskCacheOff;
+            warn!(%code, "{code}: {}: {error:#} ({})", code.title(), code.help());
+        }
+    }
+
+    /// Whether the key file has been missing for longer than it takes in a new installation.
+    fn is_key_overdue(&mut self) -> bool {
+        let since = *self.without_key.get_or_insert_with(|| {
+            info!(file = %self.files.keys.display(), "the disk cache waits for its key file");
+            time::Instant::now()
+        });
+        since.elapsed() >= KEY_GRACE
     }
 }
 
@@ -166,16 +199,23 @@ mod tests {
     /// A type that another build publishes.
     const ANOTHER: &str = "type.googleapis.com/envoy.config.cluster.v9.Cluster";
 
-    /// A cache of one cluster in a folder, and what is in it before it is sealed.
-    fn cache(folder: &std::path::Path) -> (Files, Vec<u8>) {
-        let keys = folder.join("cache.key");
-        std::fs::write(&keys, "0f1e2d3c4b5a69788796a5b4c3d2e1f0").unwrap();
-        let files = Files { state: CacheFile::new(folder.to_owned()), keys, installation: "ns/lease".to_owned() };
+    const KEY: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
+
+    /// A server that has published one cluster.
+    fn server() -> Server {
         let server = Server::new(xds::Config::default());
         let cluster = xds::Resource::new(xds::Kind::Cluster, "a", "a cluster");
         let changes = xds::Changes { upserts: vec![cluster], removes: Vec::new() };
         server.publish(xds::Batch { fleet: Fleet::Shared, changes }).unwrap();
-        (files, xds::stored::encode(&published(&server).unwrap()))
+        server
+    }
+
+    /// A cache of one cluster in a folder, and what is in it before it is sealed.
+    fn cache(folder: &std::path::Path) -> (Files, Vec<u8>) {
+        let keys = folder.join("cache.key");
+        std::fs::write(&keys, KEY).unwrap();
+        let files = Files { state: CacheFile::new(folder.to_owned()), keys, installation: "ns/lease".to_owned() };
+        (files, xds::stored::encode(&published(&server()).unwrap()))
     }
 
     fn write(files: &Files, state: Vec<u8>) {
@@ -201,6 +241,56 @@ mod tests {
         let error = restore(&files, &server).unwrap_err().to_string();
         assert_eq!(error, format!("unknown type of resource {ANOTHER:?}"));
         assert!(server.all_acks().is_empty(), "some of it is served");
+    }
+
+    /// A cache in a folder, and where its key file is missing.
+    fn without_key(folder: &std::path::Path) -> (DiskCache, PathBuf) {
+        let keys = folder.join("cache.key");
+        let cache = DiskCache::new(folder.to_owned(), keys.clone(), "ns/lease".to_owned(), Metrics::default());
+        (cache.unwrap(), keys)
+    }
+
+    /// As in a new installation, whose controller creates the Secret with the key.
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_comes_late_is_used_within_seconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let (cache, keys) = without_key(folder.path());
+        let state = folder.path().join("state");
+        let running = tokio::spawn(cache.run(server()));
+        sleep(KEY_GRACE - KEY_RETRY).await;
+        assert!(!state.exists());
+        std::fs::write(&keys, KEY).unwrap();
+        let written = async {
+            while !state.exists() {
+                sleep(LOOK).await;
+            }
+        };
+        time::timeout(KEY_RETRY + 2 * LOOK, written).await.unwrap();
+        running.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_does_not_come_is_reported_after_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut cache, _) = without_key(folder.path());
+        let failed = || Err(anyhow!("there is no key file"));
+        // What was reported would be over with a write that succeeds.
+        let is_reported = |cache: &DiskCache| {
+            let mut outage = cache.outage;
+            outage.worked(Instant::now()).is_some()
+        };
+        assert_eq!(cache.after(failed(), false, Duration::ZERO), KEY_RETRY);
+        time::advance(KEY_GRACE - KEY_RETRY).await;
+        assert_eq!(cache.after(failed(), false, Duration::ZERO), KEY_RETRY);
+        assert!(!is_reported(&cache));
+        time::advance(KEY_RETRY).await;
+        assert_eq!(cache.after(failed(), false, Duration::ZERO), KEY_RETRY);
+        assert!(is_reported(&cache));
+        // With a key a failure is reported at once, and the next write is minutes later.
+        assert_eq!(cache.after(Ok(1), true, Duration::ZERO), LOOK);
+        assert!(!is_reported(&cache));
+        assert_eq!(cache.after(failed(), true, Duration::ZERO), OFF);
+        assert!(is_reported(&cache));
     }
 
     #[test]

@@ -200,6 +200,20 @@ async fn a_cache_that_is_damaged_older_or_of_another_key_is_refused_and_one_of_t
     last.process.expect_line("disk cache loaded", TIMEOUT).await.unwrap();
 }
 
+/// As in a new installation: the controller creates the Secret with the key, and the kubelet mounts it into the running pod a while later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_mounted_after_the_start_is_used_within_seconds_and_without_a_warning() {
+    let bed = Bed::start().await;
+    let folder = StateDir::new("cache").unwrap();
+    let late = Cached { key: bed.state().path().join("late.key"), ..Cached::new(&bed, folder.path()) };
+    let replica = late.start(&bed).await.ready().await;
+    replica.process.expect_line("the disk cache waits for its key file", TIMEOUT).await.unwrap();
+    bed.file("late.key", KEY);
+    written(&replica).await;
+    let log = replica.process.log().text();
+    assert!(!log.contains("SES1037"), "{log}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_room_on_the_disk_the_cache_is_off_and_told() {
     let bed = Bed::start().await;

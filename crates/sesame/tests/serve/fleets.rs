@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{PodSpec, Service, ServiceAccount};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -14,10 +14,11 @@ use testbed::{Client, Envoy, Net, eventually};
 
 use crate::bed::{ADDRESS, Bed, Replica, TIMEOUT, sesame};
 
-const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: sesame}\n\
+pub const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: sesame}\n\
                      spec: {controllerName: projectsesame.io/gateway-controller}\n";
 
-fn gateway(namespace: &str, name: &str, port: u16) -> String {
+/// A Gateway of that class with a listener for HTTP, as YAML.
+pub fn gateway(namespace: &str, name: &str, port: u16) -> String {
     format!(
         "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: {name}, namespace: {namespace}}}\n\
          spec:\n  gatewayClassName: sesame\n  infrastructure: {{labels: {{team: shop}}}}\n  \
@@ -29,7 +30,7 @@ fn gateway(namespace: &str, name: &str, port: u16) -> String {
 const GONE: Duration = Duration::from_secs(30);
 
 /// The objects of one Gateway.
-struct Fleet {
+pub struct Fleet {
     gateways: Api<DynamicObject>,
     deployments: Api<Deployment>,
     services: Api<Service>,
@@ -38,7 +39,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn new(bed: &Bed, namespace: &str, gateway: &str) -> Fleet {
+    pub fn new(bed: &Bed, namespace: &str, gateway: &str) -> Fleet {
         let client = bed.api.client().unwrap();
         let kind = GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", "Gateway");
         let resource = ApiResource::from_gvk_with_plural(&kind, "gateways");
@@ -55,7 +56,8 @@ impl Fleet {
         ListParams::default().labels(&format!("gateway.networking.k8s.io/gateway-name={}", self.gateway))
     }
 
-    async fn service(&self, port: i32) -> Service {
+    /// Its Service, once it has this port. It is written after the Deployment.
+    pub async fn service(&self, port: i32) -> Service {
         let found = async || {
             let all = self.services.list(&self.of_gateway()).await.unwrap().items;
             let has = |it: &Service| it.spec.as_ref().unwrap().ports.as_ref().unwrap().iter().any(|it| it.port == port);
@@ -79,10 +81,26 @@ impl Fleet {
         self.deployments.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
-    /// Runs the init container of the Deployment and Envoy here, with a token as the kubelet would project it.
-    async fn envoy(&self, bed: &Bed) -> Envoy {
+    /// The pods of its Deployment.
+    async fn pod(&self) -> PodSpec {
         let deployment = self.deployments.list(&self.of_gateway()).await.unwrap().items.remove(0);
-        let pod = deployment.spec.unwrap().template.spec.unwrap();
+        deployment.spec.unwrap().template.spec.unwrap()
+    }
+
+    /// The CAs (PEM) that its pods are given to know the xDS server by.
+    pub async fn cas(&self) -> String {
+        let init = self.pod().await.init_containers.unwrap().remove(0);
+        init.env.unwrap().into_iter().find(|variable| variable.name == "ENVOY_CA").unwrap().value.unwrap()
+    }
+
+    /// Runs Envoy here, from its [bootstrap](Self::bootstrap).
+    pub async fn envoy(&self, bed: &Bed) -> Envoy {
+        Envoy::config().launch(self.bootstrap(bed).await).await.unwrap()
+    }
+
+    /// Runs the init container of the Deployment here, with a token as the kubelet would project it.
+    pub async fn bootstrap(&self, bed: &Bed) -> String {
+        let pod = self.pod().await;
         let volumes = serde_json::to_value(&pod.volumes).unwrap();
         let token = volumes.as_array().unwrap().iter().find(|volume| volume["name"] == "token").unwrap();
         let audience = &token["projected"]["sources"][0]["serviceAccountToken"]["audience"];
@@ -108,7 +126,7 @@ impl Fleet {
         let command = words[1..].iter().fold(command, |command, word| command.arg(here(word)));
         let written = command.start_in(bed.state()).unwrap();
         assert!(written.exited().await.unwrap().success(), "{}", written.log().text());
-        Envoy::config().launch(std::fs::read_to_string(folder.join("envoy.json")).unwrap()).await.unwrap()
+        std::fs::read_to_string(folder.join("envoy.json")).unwrap()
     }
 
     async fn expect_status(&self, what: &str, replica: &Replica, is: impl Fn(&Value) -> bool) -> Value {

@@ -109,6 +109,24 @@ async fn a_gateway_and_its_route_are_served_and_told_and_foreign_conditions_stay
     routes.delete("web", &Default::default()).await.unwrap();
     eventually("nothing to be attached", TIMEOUT, async || reported(2, 0).await).await.unwrap();
     bed.answers("web.example.com", 404).await;
+
+    // Without its class the Gateway is nobody's: what is left is what the other controller said of it. Entries of listeners were ours, and
+    // go with all that was said in them.
+    let class = GroupVersionKind::gvk("gateway.networking.k8s.io", "v1", "GatewayClass");
+    let class = ApiResource::from_gvk_with_plural(&class, "gatewayclasses");
+    let classes = Api::<DynamicObject>::all_with(bed.api.client().unwrap(), &class);
+    classes.delete("sesame", &Default::default()).await.unwrap();
+    let says_ours = |scope: &Value| {
+        scope["conditions"].as_array().into_iter().flatten().any(|condition| condition["observedGeneration"] == 2)
+    };
+    let withdrawn = async || {
+        let status = gateways.get("web").await.unwrap().data["status"].clone();
+        let listeners = status["listeners"].as_array().cloned().unwrap_or_default();
+        let is_ours = says_ours(&status) || listeners.iter().any(says_ours) || status["addresses"].is_array();
+        if is_ours { Err(status.to_string()) } else { Ok(status) }
+    };
+    let status = eventually("our conditions to be withdrawn", TIMEOUT, withdrawn).await.unwrap();
+    assert!(has(&status, "example.com/Gateway"), "{status}");
 }
 
 /// An Envoy that is stopped acknowledges nothing. All resources of a wildcard host are shared with other hosts, so that their names say

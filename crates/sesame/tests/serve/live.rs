@@ -1,6 +1,7 @@
 //! The configuration while the server runs: changed, broken and mended, in a file and in a ContourConfiguration.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
@@ -55,6 +56,26 @@ fn config(number: usize) -> String {
     )
 }
 
+/// Puts the next configuration into a file as the kubelet does with that of a mounted ConfigMap: the file is a link to one below `..data`,
+/// and that becomes a link to another folder.
+fn swap(path: &Path, number: usize) {
+    let (folder, name) = (path.parent().unwrap(), path.file_name().unwrap());
+    let link = |target: &Path, at: &Path| {
+        let beside = folder.join("..new");
+        symlink(target, &beside).unwrap();
+        std::fs::rename(beside, at).unwrap();
+    };
+    for number in [number - 1, number] {
+        let version = format!("..{number}");
+        std::fs::create_dir_all(folder.join(&version)).unwrap();
+        std::fs::write(folder.join(&version).join(name), config(number)).unwrap();
+        link(Path::new(&version), &folder.join("..data"));
+        if !path.is_symlink() {
+            link(&Path::new("..data").join(name), path);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_changes_twenty_times_is_broken_and_mended_and_nothing_is_lost() {
     let bed = Bed::start().await;
@@ -72,7 +93,8 @@ async fn a_file_changes_twenty_times_is_broken_and_mended_and_nothing_is_lost() 
                 std::fs::write(&file, config(number)).unwrap();
             }
             1 | 2 => std::fs::write(&file, config(number)).unwrap(),
-            _ => replace(&file, &config(number)),
+            3 => replace(&file, &config(number)),
+            _ => swap(&file, number),
         }
         expect_header(&bed, "web.example.com", "x-config", &number.to_string()).await;
         replica.expect_metric("sesame_configuration_valid", "", |valid| valid == 1.0).await;

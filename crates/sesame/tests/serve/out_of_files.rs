@@ -33,6 +33,23 @@ fn lowest_unused(process: &Process) -> u64 {
     (0..).find(|number| !open.contains(number)).unwrap()
 }
 
+/// Sets the limit of a process so that it can open nothing more, and gives what it was before.
+fn exhaust(process: &Process) -> Rlimit {
+    // The hard limit stays as this process has it, and so its child: to raise it takes a right.
+    let at = |lowest: u64| Rlimit { current: Some(lowest), ..getrlimit(Resource::Nofile) };
+    let mut lowest = lowest_unused(process);
+    let before = set_limit(process, at(lowest));
+    // It may have closed a file since its numbers were read: that number can be used again.
+    loop {
+        let unused = lowest_unused(process);
+        if unused >= lowest {
+            return before;
+        }
+        lowest = unused;
+        set_limit(process, at(lowest));
+    }
+}
+
 /// For how long a process has used a processor.
 fn busy(process: &Process) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap();
@@ -64,9 +81,7 @@ async fn without_file_descriptors_streams_go_on_and_all_else_is_made_good_afterw
     let probe = Client::new((replica.address, 8000).into()).connect().await.unwrap();
     assert_eq!(probe.get("/healthz").await.unwrap().status, 200);
     let (lines, worked, began) = (replica.process.log().text().lines().count(), busy(&replica.process), Instant::now());
-    // The hard limit stays as this process has it, and so its child: to raise it takes a right.
-    let most = Rlimit { current: Some(lowest_unused(&replica.process)), ..getrlimit(Resource::Nofile) };
-    let limit = set_limit(&replica.process, most);
+    let limit = exhaust(&replica.process);
     // The kernel lets them in, and the process cannot.
     let ports = [8000, 8001, 6060];
     let clients = ports.iter().flat_map(|port| (0..CLIENTS).map(|_| TcpStream::connect((replica.address, *port))));

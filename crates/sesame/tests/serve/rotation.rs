@@ -4,16 +4,21 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::{Backend, Envoy, Net, StateDir, eventually};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::bed::{Bed, Replica, TIMEOUT, app, sesame};
+use crate::fleets::{self, Fleet};
 
 /// How long each step takes at least.
 const SETTLE: &str = "2s";
@@ -25,6 +30,17 @@ async fn replica(bed: &Bed, name: &str, namespace: &str) -> Replica {
 }
 
 async fn start(bed: &Bed, name: &str, namespace: &str, address: std::net::Ipv4Addr) -> Replica {
+    start_with(bed, name, namespace, address, &[]).await
+}
+
+/// The same with more flags.
+async fn start_with(
+    bed: &Bed,
+    name: &str,
+    namespace: &str,
+    address: std::net::Ipv4Addr,
+    more: &[(&str, &str)],
+) -> Replica {
     let certificates = bed.state().path().join(format!("{name}-certs"));
     let certificates = certificates.to_str().unwrap();
     let flags = [
@@ -36,6 +52,7 @@ async fn start(bed: &Bed, name: &str, namespace: &str, address: std::net::Ipv4Ad
         ("leader-election-renew-deadline", "2s"),
         ("leader-election-retry-period", "500ms"),
     ];
+    let flags: Vec<_> = flags.iter().chain(more).copied().collect();
     bed.replica_without_files(name, address, &flags).await
 }
 
@@ -180,6 +197,91 @@ async fn a_new_ca_ends_no_stream_and_loses_no_request() {
     late.ready().await.unwrap();
     load.answered(50).await;
     load.stop().await.assert_nothing_lost();
+}
+
+/// Answers at an address as an Envoy whose certificate no rotation issues; counts the connections.
+async fn forged_statistics(at: SocketAddr) -> Arc<AtomicUsize> {
+    let listener = TcpListener::bind(at).await.unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    tokio::spawn(async move {
+        let line = |name: &str| {
+            let certificate = "cluster.projectsesame_sesame_8001.ssl.certificate";
+            format!("{certificate}.sesame_xds_tls_{name}.expiration_unix_time_seconds: 1\n")
+        };
+        let body = line("certificate") + &line("validation_context");
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            count.fetch_add(1, Ordering::Relaxed);
+            let mut request = [0; 1024];
+            // Whoever asks may be gone before the answer.
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    asked
+}
+
+/// Proxies of a Gateway have the CAs in their bootstrap, and say so in their node; there may be one that does not, and whose owner answers for
+/// it on the port of statistics.
+#[tokio::test(flavor = "multi_thread")]
+async fn proxies_of_a_gateway_are_waited_for_by_their_nodes_and_not_by_their_statistics() {
+    let bed = Bed::start().await;
+    bed.api.install([parts::folder("gateway-api-crds").unwrap().join("standard")]).await.unwrap();
+    let namespace = bed.api.namespace("rotation").await.unwrap();
+    let shop = bed.api.namespace("shop").await.unwrap();
+    let secrets = secrets(&bed, &namespace);
+    bed.api.apply(&format!("{}---\n{}", fleets::CLASS, fleets::gateway(&shop, "edge", 7190))).await.unwrap();
+    let address = Net::here().unwrap().address();
+    let flags = [("fleet-xds-address", &*address.to_string()), ("fleet-replicas", "1")];
+    let replica = start_with(&bed, "sesame-0", &namespace, address, &flags).await.ready().await;
+    let first = entry(&secrets, "sesame-ca", "ca.crt").await.unwrap();
+    let fleet = Fleet::new(&bed, &shop, "edge");
+    fleet.service(7190).await;
+    let old = fleet.envoy(&bed).await;
+    let mut bootstrap: Value = serde_json::from_str(&fleet.bootstrap(&bed).await).unwrap();
+    bootstrap["node"]["id"] = "silent".into();
+    let metadata = bootstrap["node"]["metadata"].as_object_mut().unwrap();
+    assert!(metadata.remove("sesame.ca-expirations").is_some(), "{metadata:?}");
+    let silent = Envoy::config().launch(bootstrap).await.unwrap();
+    for envoy in [&old, &silent] {
+        envoy.ready().await.unwrap();
+    }
+    // Envoys that run here connect from the address that they connect to.
+    let asked = forged_statistics((address, 8002).into()).await;
+
+    // Neither is waited for beyond a day, since the new CA is asked for.
+    rotate(&secrets).await;
+    let line = replica.process.expect_line("silent=\"2 (", TIMEOUT).await.unwrap();
+    assert!(line.contains("behind=\"\""), "{line}");
+    let both = async || match count(&fleet.cas().await) {
+        2 => Ok(()),
+        other => Err(other),
+    };
+    eventually("both CAs in the Deployment", TIMEOUT, both).await.unwrap();
+    assert_eq!(entry(&secrets, "sesame-ca", "ca.crt").await.unwrap(), first, "the old CA signs meanwhile");
+
+    // The rollout ends: a proxy with both CAs takes their place.
+    let new = fleet.envoy(&bed).await;
+    new.ready().await.unwrap();
+    for envoy in [old, silent] {
+        envoy.kill().await.unwrap();
+    }
+    let done = async || {
+        let ca = entry(&secrets, "sesame-ca", "ca.crt").await;
+        let bundles = [entry(&secrets, "sesamecert", "ca.crt").await, entry(&secrets, "envoycert", "ca.crt").await];
+        match ca.as_ref() != Some(&first) && bundles.iter().all(|bundle| *bundle == ca) {
+            true => Ok(()),
+            false => Err(replica.process.log().tail().to_string()),
+        }
+    };
+    eventually("the old CA to be gone", TIMEOUT, done).await.unwrap();
+    let connections = new.admin().stat(&format!("cluster.{namespace}_sesame_8001.upstream_cx_total")).await.unwrap();
+    assert_eq!(connections, Some(1), "its stream has not been ended");
+    let late = fleet.envoy(&bed).await;
+    late.ready().await.unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 0, "statistics of a proxy of a Gateway were read");
 }
 
 /// Whoever holds the lease is killed after every step.
