@@ -1,6 +1,7 @@
 //! What one edit of an object at its bounds costs the control loop, and what it costs another thread.
 //!
-//! The objects are those of the attacks of `make bench HOSTILE=1`. Each is edited as the control loop would: everything at
+//! The objects are those of the attacks of `make bench HOSTILE=1`; beside them, hosts that come one by one to 10,000 others where one
+//! follows internal redirects, for which all of them are listed. Each is edited as the control loop would: everything at
 //! once on its own thread, and with large rows on another. Everybody else waits for the longest stretch. Times are CPU times
 //! of their thread, which hold on a busy machine too. Each row is measured in a process of its own, so that memory is its own.
 //! `EDITS=5` makes other than 20 edits.
@@ -33,7 +34,7 @@ fn main() {
         "| object | large rows | control loop, in all | longest stretch | median | other thread | memory | at most |"
     );
     println!("|---|---|--:|--:|--:|--:|--:|--:|");
-    for attack in ["large-root", "over-limit", "wide-ingress", "flapping-endpoints"] {
+    for attack in ["large-root", "over-limit", "wide-ingress", "flapping-endpoints", "internal-redirects"] {
         for offloads in ["inline", "offloaded"] {
             let own = std::env::current_exe().unwrap();
             assert!(Command::new(own).args([attack, offloads]).status().unwrap().success());
@@ -121,6 +122,18 @@ fn measure(attack: &str, offloads: bool) {
             let flap = |round: usize| slice(round.div_ceil(2) % SLICES, round.is_multiple_of(2));
             ([service(), proxy("root", root)].into_iter().chain(slices).collect(), Box::new(flap))
         }
+        "internal-redirects" => {
+            let mut followed = route("/");
+            followed["internalRedirectPolicy"] = json!({});
+            let root = json!({ "virtualhost": { "fqdn": "follows.hostile.example.net" }, "routes": [followed] });
+            let host = |name: String| {
+                let host = json!({ "fqdn": format!("{name}.others.example.net") });
+                proxy(&name, json!({ "virtualhost": host, "routes": [route("/")] }))
+            };
+            let others = (0..OTHERS).map(|number| host(format!("h{number}")));
+            let all = [service(), proxy("follows", root)].into_iter().chain(others).collect();
+            (all, Box::new(move |round: usize| host(format!("new-{round}"))))
+        }
         _ => (vec![service()], Box::new(wide)),
     };
     let mut own = Loop {
@@ -174,6 +187,9 @@ fn unfold(
     };
     (vec![service(), root], Box::new(child))
 }
+
+/// How many hosts are there that redirects may lead to.
+const OTHERS: usize = 10_000;
 
 /// How many EndpointSlices the Service has.
 const SLICES: usize = 50;

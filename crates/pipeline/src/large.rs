@@ -22,6 +22,9 @@ pub const ROUTES: usize = 500;
 /// From how many endpoints on a set of them is large.
 pub const ENDPOINTS: usize = 1_000;
 
+/// From how many hosts of a port on the list of them is large.
+pub const HOSTS: usize = 1_000;
+
 /// Whether a virtual host is large.
 pub fn is_large(host: &VirtualHost) -> bool {
     host.routes.len() + host.catch_all.len() > ROUTES

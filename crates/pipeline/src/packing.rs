@@ -21,13 +21,13 @@ use crate::{
     withheld::{self, Withheld, WithheldRows, WithholdReason, Withholdable},
 };
 use bytes::Bytes;
-use engine::{Derived, Index, Reads, Table};
+use engine::{Derived, Index, PartIndex, Reads, Table};
 use envoy::{
     listener::slots::Slot,
     name,
     packing::{self, Packing, plain, scoped},
 };
-use model::{Host, ListenerId, ObjectRef, PortId, route::Authorization};
+use model::{Host, ListenerId, ObjectRef, PortId, route::Authorization, tls::Admission};
 use std::{collections::BTreeSet, sync::Arc};
 use xds::{Kind, Ref};
 
@@ -52,6 +52,15 @@ impl Index for HostsByScope {
     }
 }
 
+/// Which connections may carry the requests of a host.
+impl PartIndex for HostsByScope {
+    type Part<'v> = Option<&'v Admission>;
+
+    fn part<'v>(_: &ScopeKey, place: &'v Placement) -> Option<&'v Admission> {
+        place.admission.as_ref()
+    }
+}
+
 /// Exact hosts by the port that they are looked up at.
 pub struct ExactHostsByPort;
 
@@ -62,6 +71,15 @@ impl Index for ExactHostsByPort {
 
     fn keys((_, host): &HostKey, place: &Placement) -> impl IntoIterator<Item = PortId> {
         matches!(host, Host::Exact(_)).then(|| place.port.clone())
+    }
+}
+
+/// Which connections may carry the requests of a host.
+impl PartIndex for ExactHostsByPort {
+    type Part<'v> = Option<&'v Admission>;
+
+    fn part<'v>(_: &PortId, place: &'v Placement) -> Option<&'v Admission> {
+        place.admission.as_ref()
     }
 }
 
@@ -343,7 +361,7 @@ pub fn scope_name((port, host): &ScopeKey) -> String {
 /// Declares the tables.
 pub fn declare(pipeline: &mut engine::Pipeline, settings: &Settings) {
     let packing = settings.packing;
-    pipeline.index::<HostsByScope>().index::<ExactHostsByPort>();
+    pipeline.parts::<HostsByScope>().parts::<ExactHostsByPort>();
     let encoded = pipeline.derived(EncodedHosts(packing, settings.spoil.clone()));
     match packing {
         Packing::Plain => encoded.each::<Placements>(),

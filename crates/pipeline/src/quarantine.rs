@@ -16,8 +16,10 @@ pub use active::{ActiveTargets, WithheldByObject, declare};
 
 use crate::{
     equal_hosts::SharedRouteResources,
-    oversize::{self, Part},
+    oversize::{self, Part, Sent},
     packing::{EncodedHosts, HostBytes, ScopeResources},
+    redirects::RedirectScopes,
+    resources::{EndpointResources, UdpEndpointResources},
     translations::HostKey,
     withheld::{self, FleetTarget, QuarantineTarget, Quarantined, WithheldVersions, WithholdReason},
 };
@@ -27,7 +29,7 @@ use envoy::packing::{plain, scoped};
 use model::FleetId;
 use shared::SharedResource;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 use xds::{Entry, Kind, Name, Outcome, Ref, ResourceOutcome, Role};
@@ -62,8 +64,26 @@ pub struct Quarantine {
 struct Large {
     /// The type of the resources that are too large together.
     kind: Kind,
+    /// How large they may be.
+    limit: usize,
     part: Part,
+    /// Its place in the order in which parts go. The last is the first that comes back.
+    rank: usize,
     text: Arc<str>,
+}
+
+impl Large {
+    fn new(kind: Kind, limit: usize, rank: usize, part: Part) -> Self {
+        let bytes = part.bytes;
+        let why = format!("it has {bytes} bytes, and all {kind} resources together exceed the limit of {limit} bytes");
+        let text = match &part.namespace {
+            Some(namespace) => {
+                format!("{why}; of the namespaces that have the most, such as {namespace}, the largest are withheld")
+            }
+            None => why,
+        };
+        Self { kind, limit, part, rank, text: text.into() }
+    }
 }
 
 impl Quarantine {
@@ -107,47 +127,90 @@ impl Quarantine {
         }
     }
 
-    /// Withholds the largest of a type, because all of them together have `excess` bytes more than `limit`; says whether
-    /// there was anything left to withhold.
+    /// Withholds of a type what goes first ([`oversize`]), because all of it together has `excess` bytes more than `limit`; says
+    /// whether that changed anything. What is computed on another thread is withheld when that is done.
     pub fn shed(&mut self, engine: &mut Engine, fleet: &FleetId, kind: Kind, excess: usize, limit: usize) -> bool {
-        let parts = oversize::largest(engine, fleet, kind, excess);
-        let any = !parts.is_empty();
-        for part in parts {
-            let bytes = part.bytes;
-            let text =
-                format!("it has {bytes} bytes, and all {kind} resources together exceed the limit of {limit} bytes");
-            let target = part.target.clone();
-            let large = Large { kind, part, text: text.into() };
-            self.large.insert(target.clone(), large);
-            self.unchecked.insert(target.clone());
+        self.rebalance(engine, fleet, kind, limit, |held| held + excess)
+    }
+
+    /// Lets go of what was withheld for its size and fits by now, what went last first; says whether there was any. Who does not
+    /// fit holds up those who went before: else who came first would decide. So only the last one is looked at where it does not.
+    pub fn readmit(&mut self, engine: &mut Engine, room: impl Fn(&FleetId, Kind) -> usize) -> bool {
+        let mut last: BTreeMap<(&FleetId, Kind), &Large> = BTreeMap::new();
+        for large in self.large.values() {
+            let last = last.entry((&large.part.target.fleet, large.kind)).or_insert(large);
+            if last.rank < large.rank {
+                *last = large;
+            }
+        }
+        let fits = last.into_iter().filter_map(|((fleet, kind), large)| {
+            let room = room(fleet, kind);
+            let fits = room > 0 && large.part.freed.is_none_or(|bytes| bytes <= room);
+            fits.then(|| (fleet.clone(), kind, large.limit, room))
+        });
+        let fits: Vec<(FleetId, Kind, usize, usize)> = fits.collect();
+        let mut any = false;
+        for (fleet, kind, limit, room) in fits {
+            any |= self.rebalance(engine, &fleet, kind, limit, |held| held.saturating_sub(room));
+        }
+        any
+    }
+
+    /// Decides anew what is withheld of a type for its size. `excess` says by how many bytes all of it is too large, given what is
+    /// saved by what is withheld now. Says whether anything has changed.
+    fn rebalance(
+        &mut self,
+        engine: &mut Engine,
+        fleet: &FleetId,
+        kind: Kind,
+        limit: usize,
+        excess: impl FnOnce(usize) -> usize,
+    ) -> bool {
+        let mut sent = oversize::sent(engine, fleet, kind);
+        let held = self.held(fleet, kind, &sent);
+        let saved = held.iter().filter_map(|part| part.freed).sum();
+        sent.parts.extend(held);
+        let mut back: BTreeSet<FleetTarget> =
+            self.large_of(fleet, kind).map(|large| large.part.target.clone()).collect();
+        let mut any = false;
+        for (rank, part) in oversize::first_to_go(sent.parts, excess(saved)).into_iter().enumerate() {
+            back.remove(&part.target);
+            any |= self.hold_large(engine, Large::new(kind, limit, rank, part));
+        }
+        any |= !back.is_empty();
+        for target in back {
+            self.large.remove(&target);
             self.write(engine, &target);
         }
         any
     }
 
-    /// Lets go of what was withheld for its size and fits by now, the smallest first; says whether there was any.
-    pub fn readmit(&mut self, engine: &mut Engine, room: impl Fn(&FleetId, Kind) -> usize) -> bool {
-        let waiting = self
-            .large
-            .iter()
-            .map(|(target, Large { kind, part, .. })| (part.bytes, target.fleet.clone(), *kind, target.clone()));
-        let mut waiting: Vec<(usize, FleetId, Kind, FleetTarget)> = waiting.collect();
-        waiting.sort_unstable();
-        let mut rooms: BTreeMap<(FleetId, Kind), usize> = BTreeMap::new();
-        let mut any = false;
-        for (bytes, fleet, kind, target) in waiting {
-            let left = rooms.entry((fleet.clone(), kind)).or_insert_with(|| room(&fleet, kind));
-            // Whoever does not fit holds up those who are larger: else who came first would decide.
-            let Some(rest) = left.checked_sub(bytes) else {
-                *left = 0;
-                continue;
-            };
-            *left = rest;
-            self.large.remove(&target);
+    fn large_of(&self, fleet: &FleetId, kind: Kind) -> impl Iterator<Item = &Large> {
+        self.large.values().filter(move |large| large.kind == kind && large.part.target.fleet == *fleet)
+    }
+
+    /// The parts of a type that are withheld for their size, with what that saves.
+    fn held(&self, fleet: &FleetId, kind: Kind, sent: &Sent) -> Vec<Part> {
+        let still_sent: HashSet<&FleetTarget> = sent.parts.iter().map(|part| &part.target).collect();
+        let held = self.large_of(fleet, kind).filter(|large| !still_sent.contains(&large.part.target));
+        let with_saved = |Large { part, .. }: &Large| {
+            let stand_in = sent.stand_ins.get(&part.target).copied().unwrap_or_default();
+            Part { freed: Some(part.bytes.saturating_sub(stand_in)), ..part.clone() }
+        };
+        held.map(with_saved).collect()
+    }
+
+    /// Says whether it was not withheld for its size before.
+    fn hold_large(&mut self, engine: &mut Engine, large: Large) -> bool {
+        let target = large.part.target.clone();
+        let before = self.large.get(&target);
+        let is_new = before.is_none_or(|before| before.part.hash != large.part.hash);
+        self.large.insert(target.clone(), large);
+        if is_new {
+            self.unchecked.insert(target.clone());
             self.write(engine, &target);
-            any = true;
         }
-        any
+        is_new
     }
 
     /// What is withheld for its size although no object can be told: a listener, which all share.
@@ -308,7 +371,12 @@ fn is_computing(engine: &Engine, target: &FleetTarget) -> bool {
     match &target.target {
         QuarantineTarget { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
         QuarantineTarget { kind: Kind::Route, .. } => engine.offloaded_of::<SharedRouteResources>() > 0,
-        QuarantineTarget { kind: Kind::ScopedRoute, .. } => engine.offloaded_of::<ScopeResources>() > 0,
+        QuarantineTarget { kind: Kind::ScopedRoute, .. } => {
+            engine.offloaded_of::<ScopeResources>() + engine.offloaded_of::<RedirectScopes>() > 0
+        }
+        QuarantineTarget { kind: Kind::Endpoints, .. } => {
+            engine.offloaded_of::<EndpointResources>() + engine.offloaded_of::<UdpEndpointResources>() > 0
+        }
         _ => false,
     }
 }

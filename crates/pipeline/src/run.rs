@@ -247,9 +247,9 @@ impl Pipeline {
         self.quarantine.share(&mut self.engine, fleet, others);
     }
 
-    /// Withholds the largest resources of a type in the shared fleet, or the largest hosts of those that many share, because all of that type
-    /// together have `excess` bytes more than `limit`: the objects get a verdict, everything else can be published. Says
-    /// whether there was anything left to withhold.
+    /// Withholds resources of a type in the shared fleet, or hosts of those that many share, because all of that type together have
+    /// `excess` bytes more than `limit`: the largest of the namespaces that have the most. The objects get a verdict, everything else can be
+    /// published. Says whether that changed anything: what is computed on another thread is withheld when that is done.
     pub fn shed(&mut self, kind: xds::Kind, excess: usize, limit: usize) -> bool {
         self.shed_in(&FleetId::Shared, kind, excess, limit)
     }

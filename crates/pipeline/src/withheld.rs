@@ -50,7 +50,7 @@ pub fn of_host((listener, host): &HostKey) -> FleetTarget {
 pub enum WithholdReason {
     /// Proxies refused it, with these words.
     Withheld(Arc<str>),
-    /// All resources of its type together are too large to be sent, and it is one of the largest; in words.
+    /// All resources of its type together are too large to be sent, and it is one of those that go first; in words.
     TooLarge(Arc<str>),
     /// It waits until another has been tried: what proxies have of it meanwhile, if they have something.
     Waits(Option<Arc<HostBytes>>),

@@ -79,7 +79,7 @@ async fn httpproxy_in_scopes_with_a_chain_for_each_certificate() {
 
 /// What Gateway API 1.7 has conditions and reasons for, as far as Sesame uses them: "Status" in `docs/gateway-api.md` lists the others,
 /// except those that the API deprecates or reserves.
-const REASONS: [(&str, &[&str]); 8] = [
+const REASONS: [(&str, &[&str]); 11] = [
     (
         "GatewayClass",
         &[
@@ -131,11 +131,12 @@ const REASONS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("ListenerSet listeners", &REASONS_OF_LISTENERS),
+    ("HTTPRoute", &REASONS_OF_FILTERED_ROUTES),
+    ("GRPCRoute", &REASONS_OF_FILTERED_ROUTES),
     (
-        "HTTPRoute",
+        "TLSRoute",
         &[
             "Accepted=True/Accepted",
-            "Accepted=False/IncompatibleFilters",
             "Accepted=False/NoMatchingListenerHostname",
             "Accepted=False/NoMatchingParent",
             "Accepted=False/NotAllowedByListeners",
@@ -145,9 +146,11 @@ const REASONS: [(&str, &[&str]); 8] = [
             "ResolvedRefs=False/BackendNotFound",
             "ResolvedRefs=False/InvalidKind",
             "ResolvedRefs=False/RefNotPermitted",
+            "ResolvedRefs=False/UnsupportedProtocol",
         ],
     ),
-    ("UDPRoute", &["ResolvedRefs=False/UnsupportedProtocol"]),
+    ("TCPRoute", &REASONS_OF_PLAIN_ROUTES),
+    ("UDPRoute", &REASONS_OF_PLAIN_ROUTES),
     (
         "BackendTLSPolicy",
         &[
@@ -161,6 +164,36 @@ const REASONS: [(&str, &[&str]); 8] = [
             "ResolvedRefs=False/InvalidKind",
         ],
     ),
+];
+
+/// Of routes that have hostnames and filters.
+const REASONS_OF_FILTERED_ROUTES: [&str; 12] = [
+    "Accepted=True/Accepted",
+    "Accepted=False/IncompatibleFilters",
+    "Accepted=False/NoMatchingListenerHostname",
+    "Accepted=False/NoMatchingParent",
+    "Accepted=False/NotAllowedByListeners",
+    "Accepted=False/UnsupportedValue",
+    "PartiallyInvalid=True/UnsupportedValue",
+    "ResolvedRefs=True/ResolvedRefs",
+    "ResolvedRefs=False/BackendNotFound",
+    "ResolvedRefs=False/InvalidKind",
+    "ResolvedRefs=False/RefNotPermitted",
+    "ResolvedRefs=False/UnsupportedProtocol",
+];
+
+/// Of routes that have neither.
+const REASONS_OF_PLAIN_ROUTES: [&str; 10] = [
+    "Accepted=True/Accepted",
+    "Accepted=False/NoMatchingParent",
+    "Accepted=False/NotAllowedByListeners",
+    "Accepted=False/UnsupportedValue",
+    "PartiallyInvalid=True/UnsupportedValue",
+    "ResolvedRefs=True/ResolvedRefs",
+    "ResolvedRefs=False/BackendNotFound",
+    "ResolvedRefs=False/InvalidKind",
+    "ResolvedRefs=False/RefNotPermitted",
+    "ResolvedRefs=False/UnsupportedProtocol",
 ];
 
 /// Of listeners, whether of a Gateway or of a ListenerSet.
@@ -322,6 +355,27 @@ async fn emissary_in_tables_with_a_chain_for_each_certificate() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn emissary_in_scopes_with_a_chain_for_each_certificate() {
     testbed::cases::run_with(&folder("emissary"), Packing::Scoped, Certificates::PerChain).await;
+}
+
+/// Where all certificates come on demand, hosts share no connections. Listeners of Gateways and of Emissary have none on demand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ingress_in_tables_with_certificates_on_demand() {
+    testbed::cases::run_with(&folder("ingress"), Packing::Plain, Certificates::OnDemand).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ingress_in_scopes_with_certificates_on_demand() {
+    testbed::cases::run_with(&folder("ingress"), Packing::Scoped, Certificates::OnDemand).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn httpproxy_in_tables_with_certificates_on_demand() {
+    testbed::cases::run_with(&folder("httpproxy"), Packing::Plain, Certificates::OnDemand).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn httpproxy_in_scopes_with_certificates_on_demand() {
+    testbed::cases::run_with(&folder("httpproxy"), Packing::Scoped, Certificates::OnDemand).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,6 +10,8 @@ mod gateway;
 mod includes;
 #[path = "counts/jwt.rs"]
 mod jwt;
+#[path = "counts/redirects.rs"]
+mod redirects;
 #[path = "counts/references.rs"]
 mod references;
 

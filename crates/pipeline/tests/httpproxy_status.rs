@@ -547,6 +547,7 @@ fn warnings_leave_an_object_valid() {
     let rows = [
         ("SpecError IgnoredField", root(json!({ "loadBalancerPolicy": { "strategy": "Sometimes" } }))),
         ("SpecError IgnoredField", tls(json!({ "secretName": "cert", "minimumProtocolVersion": "9" }))),
+        ("AuthError AuthServerNotConfigured", root(json!({ "authPolicy": { "disabled": false } }))),
         (
             "TCPProxyError IgnoredField",
             tcp(json!({ "loadBalancerPolicy": { "strategy": "Cookie" }, "services": [{ "name": "web", "port": 80 }] })),

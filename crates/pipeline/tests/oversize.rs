@@ -1,4 +1,4 @@
-//! Resources that are too large to be sent: the largest are withheld, and everybody else is served.
+//! Resources that are too large to be sent: the largest of the namespace that has the most are withheld, and everybody else is served.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -75,11 +75,15 @@ fn paths(name: &str, count: usize) -> Object {
 }
 
 fn paths_of(name: &str, host: &str, count: usize) -> Object {
+    paths_in("default", name, host, count)
+}
+
+fn paths_in(namespace: &str, name: &str, host: &str, count: usize) -> Object {
     let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
     let path = |at: usize| json!({"path": format!("/{at}"), "pathType": "Exact", "backend": backend});
     let paths: Vec<_> = (0..count).map(path).collect();
     let rule = json!({"host": host, "http": {"paths": paths}});
-    let meta = json!({"namespace": "default", "name": name});
+    let meta = json!({"namespace": namespace, "name": name});
     object(kinds::kind::INGRESS, &json!({"metadata": meta, "spec": {"rules": [rule]}}))
 }
 
@@ -134,6 +138,36 @@ fn the_largest_go_first_whoever_came_first_and_come_back_when_there_is_room() {
         ends.push(bed.table(Kind::ScopedRoute).version());
         // There is room again.
         bed.put([paths("large", 1)]);
+        assert!(bed.reported().is_empty(), "{order}: {:?}", bed.reported());
+    }
+    assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");
+}
+
+/// The only object of a namespace stays, though it is larger than each of the many of another, whichever came first.
+#[test]
+fn the_namespace_that_has_the_most_makes_room_for_the_others() {
+    let small = |number: usize| {
+        let name = format!("small-{number}");
+        paths_in("tb", &name, &format!("{name}.example.com"), 1)
+    };
+    let all = || (0..40).map(small).chain([paths_in("ta", "large", "large.example.com", 20)]).collect::<Vec<_>>();
+    let limit = scopes(all()) - 2_000;
+    let mut ends = Vec::new();
+    for order in 0..3 {
+        let mut bed = Loop::new(Packing::Scoped, limit);
+        match order {
+            0 => all().into_iter().for_each(|object| bed.put([object])),
+            1 => all().into_iter().rev().for_each(|object| bed.put([object])),
+            _ => bed.put(all()),
+        }
+        let reported: Vec<String> = bed.reported().into_iter().map(str::to_owned).collect();
+        assert!(
+            !reported.is_empty() && reported.iter().all(|name| name.starts_with("small-")),
+            "{order}: {reported:?}"
+        );
+        ends.push((reported, bed.table(Kind::ScopedRoute).version()));
+        // There is room again.
+        bed.put((0..10).map(|number| paths_in("tb", &format!("small-{number}"), "same.example.com", 1)));
         assert!(bed.reported().is_empty(), "{order}: {:?}", bed.reported());
     }
     assert!(ends.iter().all(|end| *end == ends[0]), "{ends:?}");

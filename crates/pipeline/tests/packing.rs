@@ -63,6 +63,8 @@ mod series;
 mod slots;
 #[path = "packing/split.rs"]
 mod split;
+#[path = "packing/sticky.rs"]
+mod sticky;
 #[path = "packing/streams.rs"]
 mod streams;
 #[path = "packing/tcp_clients.rs"]

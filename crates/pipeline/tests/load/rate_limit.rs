@@ -311,6 +311,30 @@ async fn the_domain_the_code_of_grpc_and_the_headers_are_as_the_operator_says() 
     assert_eq!((unlimited.status, unlimited.replies.len()), (Some(0), 1));
 }
 
+/// A proxy that starts answers no request before it has the filter that asks the service. There is none, so each is denied.
+async fn the_first_request_is_counted(name: &str, packing: Packing) {
+    let mut bed = Bed::with(name, packed(packing, settings(false, false))).await;
+    let mut objects = bed.service("team-a", "web").await;
+    objects.push(proxy("team-a", "web.example.com", &generic("shared")));
+    let client = bed.http.clone().host("web.example.com");
+    let first = async {
+        loop {
+            match client.get("/").await {
+                Ok(answer) => return answer.status.as_u16(),
+                Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    };
+    let ((), status) = tokio::join!(bed.apply(objects), first);
+    assert_eq!(status, 500, "{packing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_request_of_a_new_proxy_is_counted() {
+    the_first_request_is_counted("rate-limit-first", Packing::Scoped).await;
+    the_first_request_is_counted("rate-limit-first-tables", Packing::Plain).await;
+}
+
 /// The service stops and comes back under load. What is closed then answers 500, what is open loses nothing.
 async fn stopped_and_started(name: &str, fail_open: bool) {
     let mut counter = RateLimitService::start(LIMITS).await.unwrap();

@@ -64,7 +64,8 @@ async fn spans_say_what_the_operator_asks_for_and_nothing_else() {
         max_path: 12,
         tags: vec![
             tag("podName", TagValue::Environment("HOSTNAME".into())),
-            tag("podNamespace", TagValue::Environment("NO_SUCH_VARIABLE".into())),
+            tag("podNamespace", TagValue::Environment("CONTOUR_NAMESPACE".into())),
+            tag("unset", TagValue::Environment("NO_SUCH_VARIABLE".into())),
             tag("team", TagValue::Literal("edge".into())),
             tag("user", header("X-User")),
             tag("host", header("Host")),
@@ -88,9 +89,9 @@ async fn spans_say_what_the_operator_asks_for_and_nothing_else() {
         let [span] = &spans[..] else { panic!("{spans:?}") };
         assert_eq!(span.service, "shop");
         assert_eq!(span.attributes["http.url"].split_once(host).unwrap().1, &path[..12], "the path is cut");
-        let tags = ["podName", "team", "user", "host"].map(|name| span.attributes[name].as_str());
-        assert_eq!(tags, ["tracing", "edge", "anna", host]);
-        assert!(!span.attributes.contains_key("podNamespace"), "{span:?}");
+        let tags = ["podName", "podNamespace", "team", "user", "host"].map(|name| span.attributes[name].as_str());
+        assert_eq!(tags, ["tracing", "projectsesame", "edge", "anna", host]);
+        assert!(!span.attributes.contains_key("unset"), "{span:?}");
         assert!(!format!("{span:?}").contains("hush"), "{span:?}");
         // What is forwarded has a span below it.
         let below = async || {

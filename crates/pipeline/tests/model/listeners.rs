@@ -27,7 +27,7 @@ use super::{
 pub fn port(dice: &mut Dice, protocol: PortProtocol, port: u16) -> Port {
     let address = dice.until(|dice| Some(dice.pick(&ADDRESSES)).filter(|address| is_here(*address)));
     Port {
-        id: PortId::new(FleetId::Shared, format!("{}-{port}", dice.object_name())),
+        id: PortId::new(fleet(dice), format!("{}-{port}", dice.object_name())),
         address,
         port,
         protocol,
@@ -35,6 +35,12 @@ pub fn port(dice: &mut Dice, protocol: PortProtocol, port: u16) -> Port {
         tracer: dice.maybe(tracer),
         connections: connections(dice),
     }
+}
+
+/// The shared fleet, or one of a name that objects may have. Names of resources do not have it in them, so ports of many fleets may be
+/// loaded together.
+fn fleet(dice: &mut Dice) -> FleetId {
+    if dice.one_in(2) { FleetId::Shared } else { FleetId::named(&dice.object_name(), &dice.object_name()) }
 }
 
 /// Whether a sandbox can listen there.

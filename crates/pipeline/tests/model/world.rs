@@ -21,7 +21,7 @@ use envoy::{
 };
 use envoy_api::Message;
 use model::{
-    CertificateRef, ChainId, ClusterId, FleetId, Host, ListenerId, Port, PortId, PortProtocol, VirtualHost,
+    CertificateRef, ChainId, ClusterId, Host, ListenerId, Port, PortId, PortProtocol, VirtualHost,
     cluster::Discovery,
     tls::{Admission, KeyPair, Termination},
 };
@@ -201,7 +201,7 @@ impl World {
     /// passed on, and perhaps the fallback's.
     fn encrypted(&mut self, dice: &mut Dice, packing: Packing, clusters: &[ClusterId], port: u16, fallback: bool) {
         let port = listeners::port(dice, PortProtocol::Tls, port);
-        let listener = ListenerId::new(FleetId::Shared, port.id.name().clone());
+        let listener = ListenerId::new(port.id.fleet().clone(), port.id.name().clone());
         let mut chains = Vec::new();
         let mut hosts = Vec::new();
         let default = fallback.then(|| {
@@ -271,7 +271,7 @@ impl World {
     /// A plain TCP listener and a UDP listener.
     fn streams(&mut self, dice: &mut Dice, clusters: &[ClusterId], port: u16) {
         let tcp = listeners::port(dice, PortProtocol::Tcp, port);
-        let listener = ListenerId::new(FleetId::Shared, tcp.id.name().clone());
+        let listener = ListenerId::new(tcp.id.fleet().clone(), tcp.id.name().clone());
         let target = listeners::stream(dice, clusters);
         let extension = name::tcp_listener(&listener);
         let message =
@@ -280,8 +280,8 @@ impl World {
         let message = listener::tcp::listener(&tcp, &listener, target.ip_filter.as_ref());
         self.add(Kind::Listener, &name::port(&tcp.id), &message, (tcp, target));
         let udp = listeners::port(dice, PortProtocol::Udp, port);
-        let udp = Port { id: PortId::new(FleetId::Shared, format!("udp-{}", udp.id)), ..udp };
-        let listener = ListenerId::new(FleetId::Shared, udp.id.name().clone());
+        let udp = Port { id: PortId::new(udp.id.fleet().clone(), format!("udp-{}", udp.id)), ..udp };
+        let listener = ListenerId::new(udp.id.fleet().clone(), udp.id.name().clone());
         let cluster = name::udp_cluster(&listener);
         self.add(Kind::Cluster, &cluster, &listener::udp::cluster(&listener), udp.clone());
         let backends: Vec<_> =

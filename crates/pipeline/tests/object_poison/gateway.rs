@@ -1,7 +1,8 @@
 //! Gateway API: classes, Gateways, ListenerSets, routes of every kind, grants and policies with arbitrary values in every field.
 //!
 //! All Gateways share one fleet, so that whatever one of them asks for stands beside the listeners of all others. The oldest is
-//! good: it must be served whatever the others write.
+//! good: it must be served whatever the others write. In one more batch each Gateway has a fleet of its own, and an Envoy is one of these
+//! fleets after the other.
 
 mod listeners;
 mod policies;
@@ -10,8 +11,9 @@ mod sizes;
 
 use crate::dice::{Dice, seed};
 use kinds::Object;
+use model::FleetId;
 use pipeline::{
-    Pipeline, Settings,
+    FleetOutput, FleetSettings, Pipeline, Settings,
     settings::{Bind, Packing, PortShift},
 };
 use serde_json::{Value, json};
@@ -40,6 +42,10 @@ const GRANTS: usize = 10;
 const OPEN_PORTS: usize = 12;
 /// How many batches are loaded one after the other.
 const BATCHES: u64 = 6;
+/// How many fleets of arbitrary Gateways are loaded one after the other.
+const FLEETS: usize = 12;
+/// What is added to the ports of Gateways with fleets of their own: these bind every address, and backends have low ports.
+const SHIFT: u16 = 10_000;
 
 const GROUP: &str = "gateway.networking.k8s.io";
 
@@ -51,12 +57,23 @@ fn named(dice: &mut Dice, kind: &str, name: &str, spec: &Value) -> Value {
         "metadata": { "name": name, "namespace": namespace, "creationTimestamp": created, "generation": 1 } })
 }
 
-fn batch(dice: &mut Dice) -> Vec<Object> {
+/// Adds so much to the ports of an object's listeners, as far as that is a port.
+fn shift_ports(object: &mut Value, by: u16) {
+    let listeners = object.pointer_mut("/spec/listeners").and_then(Value::as_array_mut);
+    for port in listeners.into_iter().flatten().filter_map(|listener| listener.get_mut("port")) {
+        let shifted = port.as_u64().and_then(|port| u16::try_from(port).ok()?.checked_add(by));
+        *port = shifted.map_or_else(|| port.take(), Value::from);
+    }
+}
+
+fn batch(dice: &mut Dice, shift: u16) -> Vec<Object> {
     let mut all = Vec::new();
     let mut add = |dice: &mut Dice, kind: &str, count: usize, make: fn(&mut Dice, usize) -> Value| {
         for number in 0..count {
             let spec = make(dice, number);
-            all.push(object(&named(dice, kind, &format!("{}{number}", kind.to_lowercase()), &spec)));
+            let mut made = named(dice, kind, &format!("{}{number}", kind.to_lowercase()), &spec);
+            shift_ports(&mut made, shift);
+            all.push(object(&made));
         }
     };
     add(dice, "Gateway", GATEWAYS, listeners::gateway);
@@ -85,9 +102,11 @@ struct Bed {
     ca: Ca,
     kept: Vec<Object>,
     address: Ipv4Addr,
+    /// What is added to the ports of listeners.
+    shift: u16,
 }
 
-async fn bed(name: &str, packing: Packing) -> Bed {
+async fn bed(name: &str, packing: Packing, shift: u16) -> Bed {
     let address = Net::here().unwrap().address();
     let bind = |port| Bind { address: address.into(), port };
     let mut settings =
@@ -95,13 +114,13 @@ async fn bed(name: &str, packing: Packing) -> Bed {
     settings.gateway.address = address.into();
     settings.gateway.ports = PortShift { by: 0, privileged_only: false };
     let (mut backends, ca) = (Backends::new(), Ca::new("poison"));
-    let kept = good(&mut backends, &ca).await;
-    Bed { settings, proxy: Proxy::start(name).await.unwrap(), backends, ca, kept, address }
+    let kept = good(&mut backends, &ca, shift).await;
+    Bed { settings, proxy: Proxy::start(name).await.unwrap(), backends, ca, kept, address, shift }
 }
 
 impl Bed {
     fn client(&self, port: u16) -> Client {
-        Client::new(SocketAddr::new(self.address.into(), port))
+        Client::new(SocketAddr::new(self.address.into(), port + self.shift))
     }
 
     /// What is good is served, whatever others write.
@@ -137,12 +156,56 @@ async fn whatever_stands_in_gateway_api_envoy_refuses_nothing_in_tables() {
     load("tables", Packing::Plain).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_stands_in_gateway_api_envoys_of_other_fleets_refuse_nothing_in_scopes() {
+    load_fleets("fleets-in-scopes", Packing::Scoped).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_stands_in_gateway_api_envoys_of_other_fleets_refuse_nothing_in_tables() {
+    load_fleets("fleets-in-tables", Packing::Plain).await;
+}
+
+async fn load_fleets(name: &str, packing: Packing) {
+    let mut bed = bed(name, packing, SHIFT).await;
+    bed.settings.gateway.own_fleets = true;
+    let mut pipeline = Pipeline::new(&bed.settings);
+    let arbitrary =
+        (0..GATEWAYS).flat_map(|number| ["poison", "other"].map(|space| (space, format!("gateway{number}"))));
+    for (namespace, name) in arbitrary.chain([("good", "good".to_owned()), ("poison", "open".to_owned())]) {
+        pipeline.set_fleet(&FleetId::named(namespace, &name), Some(FleetSettings::default()));
+    }
+    for object in bed.kept.iter().cloned().chain(batch(&mut Dice::new(seed(), BATCHES), SHIFT)) {
+        pipeline.put(&object.key(), Some(object));
+    }
+    let mut output = pipeline.settle();
+    assert!(
+        pipeline.engine().failed_rows().is_empty(),
+        "a computation panicked: {:?}",
+        pipeline.engine().failed_rows()
+    );
+    let [open, good] = [("poison", "open"), ("good", "good")]
+        .map(|(namespace, name)| output.take_fleet(&FleetId::named(namespace, name)));
+    let listens = |output: &FleetOutput| output.xds.upserts.iter().any(|it| it.kind == xds::Kind::Listener);
+    let others: Vec<_> = output.fleets.into_iter().filter(|(_, output)| listens(output)).take(FLEETS).collect();
+    println!("{} fleets with listeners", others.len());
+    assert!(others.len() > FLEETS / 2, "the test shows little");
+    for (fleet, output) in others {
+        let taken = bed.proxy.replace(output.xds.upserts).await;
+        taken.unwrap_or_else(|error| panic!("fleet {fleet}: {error}"));
+    }
+    for output in [open, good] {
+        bed.proxy.replace(output.xds.upserts).await.unwrap();
+    }
+    bed.assert_good().await;
+}
+
 async fn load(name: &str, packing: Packing) {
-    let mut bed = bed(name, packing).await;
+    let mut bed = bed(name, packing, 0).await;
     for number in 0..BATCHES {
         let mut dice = Dice::new(seed(), number);
         let mut pipeline = Pipeline::new(&bed.settings);
-        let arbitrary = batch(&mut dice);
+        let arbitrary = batch(&mut dice, 0);
         let count = arbitrary.len();
         for object in bed.kept.iter().cloned().chain(arbitrary) {
             pipeline.put(&object.key(), Some(object));
@@ -163,7 +226,7 @@ async fn load(name: &str, packing: Packing) {
 }
 
 /// A Gateway that must be served whatever others write, and what they all refer to.
-async fn good(backends: &mut Backends, ca: &Ca) -> Vec<Object> {
+async fn good(backends: &mut Backends, ca: &Ca, shift: u16) -> Vec<Object> {
     let address = backends.named("good/good").await.unwrap();
     let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name });
     let core = |kind: &str, namespace: &str, name: &str, spec: Value| json!({ "apiVersion": "v1", "kind": kind, "metadata": meta(namespace, name), "spec": spec });
@@ -238,6 +301,7 @@ async fn good(backends: &mut Backends, ca: &Ca) -> Vec<Object> {
             objects.push(json!({ "apiVersion": "v1", "kind": kind, "metadata": meta("poison", &name), field: { "ca.crt": text } }));
         }
     }
+    objects.iter_mut().for_each(|value| shift_ports(value, shift));
     objects.iter().map(object).collect()
 }
 

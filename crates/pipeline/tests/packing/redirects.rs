@@ -4,7 +4,7 @@
 //! redirect, too, from the backend of the second host.
 
 use super::requests::TURN;
-use super::world::{World, ingress, object, secret, service, settings};
+use super::world::{World, https_port, ingress, object, secret, service, settings};
 use kinds::{Object, kind};
 use pipeline::Settings;
 use pipeline::settings::{Certificates, Packing};
@@ -52,7 +52,7 @@ pub fn following(name: &str, fqdn: &str, mut host: Value, mut route: Value) -> O
 
 async fn a_redirect_leads_to_hosts_of_the_same_table(packing: Packing) {
     let _turn = TURN.lock().await;
-    let names = ["a", "b", "wild", "t", "u", "w", "own"];
+    let names = ["a", "b", "wild", "t", "u", "w", "own", "far"];
     let mut backends = Vec::new();
     for name in names {
         backends.push(Backend::start(name).await.unwrap());
@@ -65,6 +65,7 @@ async fn a_redirect_leads_to_hosts_of_the_same_table(packing: Packing) {
         secret(&ca, "cert", "*.example.org"),
         secret(&ca, "below", "*.w.org"),
         secret(&ca, "own", "own.w.org"),
+        secret(&ca, "far", "far.example.net"),
         following("a", "a.example.com", json!({}), json!({})),
         ingress("b", "b.example.com", "/", "b"),
         ingress("wild", "*.wild.org", "/", "wild"),
@@ -72,6 +73,7 @@ async fn a_redirect_leads_to_hosts_of_the_same_table(packing: Packing) {
         following("u", "u.example.org", tls("cert"), json!({})),
         following("w", "*.w.org", tls("below"), json!({})),
         following("own", "own.w.org", tls("own"), json!({})),
+        following("far", "far.example.net", tls("far"), json!({})),
     ]);
     world.publish().await;
     let table = [
@@ -94,6 +96,9 @@ async fn a_redirect_leads_to_hosts_of_the_same_table(packing: Packing) {
         (https("x.w.org"), "https://nobody.org/", "302 w"),
         (https("x.w.org"), "https://own.w.org/", "302 w"),
         (https("own.w.org"), "https://x.w.org/", "302 own"),
+        (https("t.example.org"), "https://far.example.net/", "302 t"),
+        (https("x.w.org"), "https://far.example.net/", "302 w"),
+        (https("far.example.net"), "https://t.example.org/", "302 far"),
     ];
     for (client, location, answer) in table {
         for client in [client.clone().http1(), client.http2()] {
@@ -201,6 +206,28 @@ async fn no_redirect_leads_around_tls_in_tables() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_redirect_leads_around_tls_in_scopes() {
     no_redirect_leads_around_tls(Packing::Scoped).await;
+}
+
+/// A redirect to a host that is not listed goes to the client, as one does that leads to a host of another connection. Below a wildcard it
+/// is listed: else the wildcard would be found in its place.
+#[test]
+fn a_host_that_no_other_connection_serves_is_listed_below_a_wildcard_alone() {
+    let ca = Ca::new("listed");
+    let settings = Settings { certificates: Certificates::OnDemand, ..settings(Packing::Scoped) };
+    let mut pipeline = pipeline::Pipeline::new(&settings);
+    let hosts = [("wild", "*.wild.org"), ("below", "below.wild.org"), ("far", "far.example.com")];
+    for (name, fqdn) in hosts {
+        let tls = json!({"tls": {"secretName": name}});
+        for object in
+            [service(name, Ipv4Addr::LOCALHOST), secret(&ca, name, fqdn), following(name, fqdn, tls, json!({}))]
+        {
+            pipeline.put(&object.key(), Some(object));
+        }
+    }
+    pipeline.settle();
+    let list = pipeline.engine().get::<pipeline::redirects::RedirectScopes>(&https_port()).unwrap().body.clone();
+    let is_listed = |host: &str| list.windows(host.len()).any(|part| part == host.as_bytes());
+    assert_eq!(hosts.map(|(_, fqdn)| is_listed(fqdn)), [true, true, false]);
 }
 
 /// A scope that lists all hosts changes whenever one comes or goes: where nobody looks there, there is none.

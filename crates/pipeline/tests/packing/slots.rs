@@ -35,7 +35,7 @@ async fn a_filled_slot_protects_open_connections(packing: Packing) {
         ingress_with("wild", "*.wild.com", "/", "web", &json!({}), &[("*.wild.com", "wild")]),
         ingress("plain", "plain.example.com", "/", "web"),
     ];
-    // It is ready, and no listener warms: nothing waits for slots that nobody fills.
+    // It is ready, and no listener warms: slots that nobody fills are published as well.
     let mut world = World::with(&settings(packing), Config::new().name("slots"), objects).await;
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let https = |host: &str| Client::new(at(8443)).host(host).https().sni(host).trust(&ca);

@@ -1,7 +1,8 @@
 //! What came out of a batch goes to the xDS server, to each fleet what is its own.
 //!
 //! In: the output of the pipeline. Out: batches of changes for fleets, and the end of fleets that are gone. A type of resources that has
-//! become too large to be sent is brought in line: the largest are withheld, and let go of when they fit again.
+//! become too large to be sent is brought in line: the largest of the namespaces that have the most are withheld, and let go of when they
+//! fit again.
 
 use std::time::Instant;
 
@@ -61,8 +62,9 @@ impl Control {
         published
     }
 
-    /// Brings what is to be published in line with what can be sent: withholds the largest where a type has too much, and
-    /// lets go of what fits again. Says whether there is more to work on.
+    /// Brings what is to be published in line with what can be sent: withholds something where a type has too much, and
+    /// lets go of what fits again. Says whether there is more to work on. A large row that is withheld is sent until it is computed on
+    /// another thread.
     pub(super) fn fit(&mut self) -> bool {
         let excess = self
             .excess
@@ -77,9 +79,9 @@ impl Control {
         let mut any = false;
         for (fleet, kind, bytes, limit) in &excess {
             if self.pipeline.shed_in(fleet, *kind, bytes - limit, *limit) {
-                warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest are withheld, and the others are sent");
+                warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest of the namespaces that have the most are withheld, and the others are sent");
                 any = true;
-            } else if self.stuck.failed(Instant::now()).is_some() {
+            } else if self.pipeline.engine().offloaded() == 0 && self.stuck.failed(Instant::now()).is_some() {
                 error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies keep their configuration");
             }
         }

@@ -359,6 +359,43 @@ async fn what_does_not_fit_is_no_first_build() {
     assert!(!heard.verdicts.keys().any(|object| object.ends_with("b/host-1")), "that was told already");
 }
 
+/// What stands in for it is computed on another thread, too: the loop goes on until that is done.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_object_that_does_not_fit_is_withheld_when_its_job_is_done() {
+    let config = xds::Config { table_bytes: 60_000, ..xds::Config::default() };
+    let mut bed = Bed::completed(Bed::with(config, false)).await;
+    let routes: Vec<_> = (0..=pipeline::large::ROUTES).map(|n| route(&format!("/{n}"))).collect();
+    bed.put([service("a"), proxy("a", "large", None, &routes)]).await;
+    let is_told =
+        |heard: &Heard| heard.verdicts.iter().any(|(object, errors)| object.ends_with("a/large") && *errors == 1);
+    let heard = bed.until(is_told).await;
+    assert!(heard.published && !heard.is_blocked, "its stand-in fits");
+    bed.put([proxy("b", "mine", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("mine")).await;
+    assert!(heard.published && !heard.is_blocked);
+}
+
+/// As with hosts. Each endpoint has some 25 bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_endpoints_that_do_not_fit_are_withheld_when_their_job_is_done() {
+    let config = xds::Config { table_bytes: 60_000, ..xds::Config::default() };
+    let mut bed = Bed::completed(Bed::with(config, false)).await;
+    let address = |n: usize| json!({ "addresses": [format!("10.0.{}.{}", n / 250, n % 250 + 1)] });
+    let slice = object(&json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": { "namespace": "a", "name": "web", "labels": { "kubernetes.io/service-name": "web" } },
+        "ports": [{ "port": 80, "name": "" }], "endpoints": (0..5_000).map(address).collect::<Vec<_>>(),
+    }));
+    bed.put([service("a"), proxy("a", "many", None, &[route("/")]), slice]).await;
+    let is_told =
+        |heard: &Heard| heard.verdicts.iter().any(|(object, errors)| object.ends_with("a/web") && *errors == 1);
+    let heard = bed.until(is_told).await;
+    assert!(heard.published && !heard.is_blocked);
+    bed.put([proxy("b", "mine", None, &[route("/")])]).await;
+    let heard = bed.until(|heard| heard.objects.contains("mine")).await;
+    assert!(heard.published && !heard.is_blocked);
+}
+
 /// A fleet is published its own listeners, and nothing of another's.
 #[tokio::test]
 async fn each_fleet_is_published_what_is_its_own() {

@@ -127,12 +127,15 @@ impl<S: Serving> Bench<'_, S> {
                 wrong.push(format!("  {}", late.to_string().replace('\n', "\n    ")));
             }
         }
-        for (object, codes) in expected_codes(&case.golden) {
+        for (object, findings) in expected_findings(&case.golden) {
             let Some((kind, there)) = made.iter().find(|(kind, made)| name(*kind, made) == object) else { continue };
+            let codes: BTreeSet<Code> = findings.iter().map(|(code, _)| *code).collect();
             let look = async || match *kind {
                 kind if kind == kind::INGRESS => self.ingress_told(there, &codes).await,
                 kind if HttpProxy::KINDS.contains(&kind) => self.proxy_told(kind, there, &codes).await,
-                kind if kind.group() == kind::MAPPING.group() => self.emissary_told(kind, there, &codes).await,
+                kind if kind.group() == kind::MAPPING.group() => {
+                    self.emissary_told(kind, there, &findings, &codes).await
+                }
                 kind if kind.group() == kind::GATEWAY.group() => self.gateway_told(there, &codes).await,
                 _ => Ok(()),
             };
@@ -162,9 +165,15 @@ impl<S: Serving> Bench<'_, S> {
         self.events_told(ingress, codes).await
     }
 
-    /// Whether a Mapping or Host says that it is in order, or its first error, and an object of any of Emissary's kinds has an event for
-    /// each finding.
-    async fn emissary_told(&self, kind: Kind, object: &DynamicObject, codes: &BTreeSet<Code>) -> Result<(), String> {
+    /// Whether a Mapping or Host says that it is in order, or one of its errors in the words of the golden part, and an object of any of
+    /// Emissary's kinds has an event for each finding.
+    async fn emissary_told(
+        &self,
+        kind: Kind,
+        object: &DynamicObject,
+        findings: &[(Code, String)],
+        codes: &BTreeSet<Code>,
+    ) -> Result<(), String> {
         let states = match kind {
             kind if kind == kind::MAPPING => Some(("Running", "Inactive", "reason")),
             kind if kind == kind::HOST => Some(("Ready", "Error", "errorReason")),
@@ -173,10 +182,11 @@ impl<S: Serving> Bench<'_, S> {
         if let Some((good, bad, reason)) = states {
             let now = self.api(kind, object.namespace().as_deref()).get(&object.name_any()).await;
             let status = now.map_err(|error| error.to_string())?.data["status"].take();
-            let errors: Vec<_> = codes.iter().filter(|code| code.severity() == Severity::Error).collect();
+            let errors = findings.iter().filter(|(code, _)| code.severity() == Severity::Error);
+            let errors: Vec<&String> = errors.map(|(_, line)| line).collect();
             let words = status[reason].as_str();
-            let is_first = |code: &&Code| words.is_some_and(|words| words.starts_with(&code.to_string()));
-            let is_told = if errors.is_empty() { words.is_none() } else { errors.iter().any(is_first) };
+            let is_reason = |line: &&String| words.is_some_and(|words| words.starts_with(line.as_str()));
+            let is_told = if errors.is_empty() { words.is_none() } else { errors.iter().any(is_reason) };
             if status["state"] != if errors.is_empty() { good } else { bad } || !is_told {
                 return Err(format!("its status says {status}, not {errors:?}"));
             }
@@ -311,16 +321,21 @@ fn kind_of(value: &Value) -> Option<Kind> {
     kind::of(value["apiVersion"].as_str()?, value["kind"].as_str()?)
 }
 
-/// What the golden part says of objects: `Kind namespace/name`, and the codes of its findings.
-fn expected_codes(golden: &str) -> Vec<(String, BTreeSet<Code>)> {
+/// What the golden part says of objects: `Kind namespace/name`, and the code of each finding with what a status says about it.
+fn expected_findings(golden: &str) -> Vec<(String, Vec<(Code, String)>)> {
     let golden: Value = serde_saphyr::from_str(golden).unwrap_or_default();
     let verdicts = golden["verdicts"].as_object().cloned().unwrap_or_default();
-    let code = |line: &Value| {
-        let word = line.as_str()?.split(' ').next()?;
-        Code::ALL.iter().copied().find(|code| code.to_string() == word)
-    };
-    let codes = |list: Value| list.as_array().into_iter().flatten().filter_map(code).collect();
-    verdicts.into_iter().map(|(object, list)| (object, codes(list))).collect()
+    let findings =
+        |list: Value| list.as_array().into_iter().flatten().filter_map(Value::as_str).filter_map(finding).collect();
+    verdicts.into_iter().map(|(object, list)| (object, findings(list))).collect()
+}
+
+/// A line of the golden part. What is about an object as a whole names no field in a status.
+fn finding(line: &str) -> Option<(Code, String)> {
+    let (word, rest) = line.split_once(' ')?;
+    let code = Code::ALL.iter().copied().find(|code| code.to_string() == word)?;
+    let line = rest.strip_prefix(": ").map_or_else(|| line.to_owned(), |message| format!("{word}: {message}"));
+    Some((code, line))
 }
 
 /// What the golden part says about the status of objects: a line for each, and for each entry of a list in it.

@@ -96,6 +96,23 @@ pub(super) struct Row {
     pub how: How,
 }
 
+impl Row {
+    /// Whether the answer follows from which hosts share connections: the request comes on another host's connection, its backend sends
+    /// it on to another host, or the access log says why there is no connection.
+    pub fn depends_on_shared_connections(&self) -> bool {
+        let host = self.host.split(':').next().unwrap_or_default().trim_end_matches('.');
+        let is_anothers = |sni: &String| sni != "none" && !sni.eq_ignore_ascii_case(host);
+        let leads_elsewhere = |value: &String| {
+            let target = value.split_once("location: https://").map(|(_, target)| target);
+            target.is_some_and(|target| target.split('/').next().is_some_and(|to| !to.eq_ignore_ascii_case(host)))
+        };
+        self.scheme == Scheme::Https
+            && (self.how.sni.as_ref().is_some_and(is_anothers)
+                || self.how.headers.values().any(leads_elsewhere)
+                || self.answer == Expected::Refused && self.how.logs.is_some())
+    }
+}
+
 /// How a request is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
@@ -157,6 +174,8 @@ pub(super) struct How {
     pub body: Option<String>,
     /// Headers of the answer; null where one must not be there.
     pub has: BTreeMap<String, Option<String>>,
+    /// Parts of headers of the answer, where the rest differs each time.
+    pub has_part: BTreeMap<String, String>,
     /// How many requests backends got for this one.
     pub tries: Option<u64>,
     /// What the access log has about it: fields of JSON, or parts of a line; of a refused connection the first that names the host, of
@@ -223,4 +242,34 @@ fn expected(scheme: Scheme, answer: &str) -> Result<Expected, String> {
     };
     let status = status.parse().map_err(|_| format!("{answer}: not a status, nor `refused`"))?;
     Ok(Expected::Answer(status, who))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_on_anothers_connection_are_told_from_all_others() {
+        let depends = |row: &str| {
+            let table = read_table(&format!("requests:\n- {row}\n")).expect(row);
+            table[0].depends_on_shared_connections()
+        };
+        for row in [
+            "{'https://a.example.com/': 421, sni: b.example.com}",
+            "{'https://a.example.com:444/': 200 a, sni: b.example.com}",
+            "{'https://a.example.com/': 302 a, headers: {x-echo-header: 'location: https://b.example.com/x'}}",
+            "{'https://a.example.com/': refused, logs: NR}",
+        ] {
+            assert!(depends(row), "{row}");
+        }
+        for row in [
+            "{'https://a.example.com/': 200 a}",
+            "{'https://A.example.com.:8443/': 200 a, sni: a.example.com}",
+            "{'https://a.example.com/': refused, sni: none}",
+            "{'https://a.example.com/': 200 a, headers: {x-echo-header: 'location: https://A.example.com/x'}}",
+            "{'http://a.example.com/': 302 a, headers: {x-echo-header: 'location: https://b.example.com/x'}}",
+        ] {
+            assert!(!depends(row), "{row}");
+        }
+    }
 }

@@ -80,6 +80,12 @@ pub(super) async fn check(row: &Row, ports: Ports, envoy: &Envoy, backends: &Bac
     for (name, value) in &how.has {
         expect(&mut wrong, &format!("answer's {name}"), &answer.header(name), &value.as_deref());
     }
+    for (name, part) in &how.has_part {
+        let found = answer.header(name).unwrap_or_default();
+        if !found.contains(part.as_str()) {
+            wrong.push(format!("answer's {name}: {found:?}, without {part:?}"));
+        }
+    }
     for (name, value) in &how.sees {
         expect(&mut wrong, &format!("backend's {name}"), &seen(&answer, name).as_deref(), &value.as_deref());
     }

@@ -123,8 +123,9 @@ impl Config {
     }
 
     fn command(&self, bootstrap: &Path) -> Result<Command, Error> {
-        // The host name of a container, too, is that of its pod.
-        let command = Command::new(parts::program(&self.part)?).name(&self.name).env("HOSTNAME", &self.name);
+        // A container has the host name of its pod, and those of our manifests have its namespace in this variable.
+        let command = Command::new(parts::program(&self.part)?).name(&self.name);
+        let command = command.env("HOSTNAME", &self.name).env("CONTOUR_NAMESPACE", "projectsesame");
         Ok(command.arg("--config-path").arg(bootstrap).args(["--log-level", &self.log_level]))
     }
 }

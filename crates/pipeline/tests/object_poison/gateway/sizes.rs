@@ -19,7 +19,7 @@ async fn the_largest_routes_of_the_api_are_served_in_tables() {
 }
 
 async fn serve_largest(name: &str, packing: Packing) {
-    let mut bed = bed(name, packing).await;
+    let mut bed = bed(name, packing, 0).await;
     let matches = |rule: usize| -> Vec<Value> {
         let header = |at: usize| json!([{ "name": "x-at", "value": at.to_string() }]);
         (0..64).map(|at| json!({ "path": { "value": format!("/{rule}/{at}") }, "headers": header(at) })).collect()
@@ -72,7 +72,7 @@ async fn serve_largest(name: &str, packing: Packing) {
 /// A client is shown the certificate that is for the name that it asks for, however many a listener has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_shows_each_of_64_certificates() {
-    let mut bed = bed("certificates", Packing::Scoped).await;
+    let mut bed = bed("certificates", Packing::Scoped, 0).await;
     let host = |at: usize| format!("h{at}.certificates.example.com");
     let large = |api: &str, kind: &str, name: &str, fields: Value| {
         let mut value = json!({ "apiVersion": api, "kind": kind, "metadata": { "namespace": "good", "name": name } });
