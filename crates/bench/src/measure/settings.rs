@@ -102,8 +102,10 @@ async fn clusters(fixture: &Fixture<'_>, seconds: u64) -> Result<(f64, f64)> {
 
 /// Until requests are held to a request timeout: when the first request was begun that was answered 408. The connect timeout stays as it is.
 async fn request_timeout(fixture: &Fixture<'_>, connect: u64) -> Result<f64> {
-    let client = fixture.proxy.client(0);
-    let (path, host) = (fixture.world.path(0, FIRST_PATH), fixture.world.host(0));
+    // The routes of the others were edited before.
+    let newest = fixture.world.size;
+    let client = fixture.proxy.client(newest);
+    let (path, host) = (fixture.world.path(newest, FIRST_PATH), fixture.world.host(newest));
     let head = format!("POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 1\r\n\r\n");
     let start = Instant::now();
     let request = REQUEST_TIMEOUT.as_millis();
