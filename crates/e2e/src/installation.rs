@@ -5,6 +5,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -15,6 +16,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::{Value, json};
+use testbed::apiserver::AuditEntry;
 use testbed::cluster::Nodes;
 use testbed::image::ready;
 use testbed::{Client, Cluster, eventually};
@@ -49,6 +51,8 @@ pub struct Installation {
     pub previous: Option<PathBuf>,
     /// How long it may take from applying the manifests to the first request that is served.
     pub first_request: Duration,
+    /// How many of Sesame's requests the audit log had when it was last looked at.
+    audited: AtomicUsize,
 }
 
 impl Installation {
@@ -65,7 +69,30 @@ impl Installation {
         let apps = cluster.namespace("shop").await?;
         cluster.apply_yaml(&backend(&apps)).await?;
         cluster.daemon_set_available(&apps, "web").await?;
-        Ok(Installation { cluster, apps, sesame: binary.to_owned(), previous, first_request: FIRST_REQUEST })
+        let (sesame, first_request, audited) = (binary.to_owned(), FIRST_REQUEST, AtomicUsize::new(0));
+        Ok(Installation { cluster, apps, sesame, previous, first_request, audited })
+    }
+
+    /// Fails if the API server has refused a request of Sesame's service accounts since this, or [`Self::skip_refused`], was last called.
+    pub fn nothing_refused(&self) -> Result<()> {
+        let refused = self.newly_refused()?;
+        ensure!(refused.is_empty(), "the API server refused {} requests of Sesame: {refused:#?}", refused.len());
+        Ok(())
+    }
+
+    /// Does not look at what was refused so far: an API server that starts refuses requests before it knows the roles, and controllers of
+    /// another version have no right to what only theirs reads.
+    pub fn skip_refused(&self) -> Result<()> {
+        self.newly_refused().map(drop)
+    }
+
+    /// A cluster that the user named has no audit log here.
+    fn newly_refused(&self) -> Result<Vec<AuditEntry>> {
+        let Ok(api) = self.cluster.api() else { return Ok(Vec::new()) };
+        let ours: Vec<AuditEntry> = api.audit()?.into_iter().filter(is_sesames).collect();
+        ensure!(!ours.is_empty(), "the audit log of the API server has no request of Sesame");
+        let before = self.audited.swap(ours.len(), Ordering::Relaxed);
+        Ok(refused_after(ours, before))
     }
 
     /// Applies the CRDs, client-side as people do who know no other way, and what needs them.
@@ -220,6 +247,18 @@ impl Installation {
     }
 }
 
+/// Whether a service account of the manifests asked.
+fn is_sesames(entry: &AuditEntry) -> bool {
+    let account = entry.user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+    account.is_some_and(|(namespace, _)| namespace == NAMESPACE)
+}
+
+/// Those that were refused, but for so many at the beginning. A log that has fewer was begun anew, because it had become too large.
+fn refused_after(log: Vec<AuditEntry>, before: usize) -> Vec<AuditEntry> {
+    let before = if before <= log.len() { before } else { 0 };
+    log.into_iter().skip(before).filter(|entry| !entry.allowed).collect()
+}
+
 /// The processes with such a command line. They are in the process namespace of this program, and nobody else's are.
 fn processes(is_wanted: impl Fn(&[&[u8]]) -> bool) -> Result<Vec<Pid>> {
     let mut found = Vec::new();
@@ -343,6 +382,8 @@ pub fn ingress_of(namespace: &str, name: &str, class: &str) -> String {
     )
 }
 
+/// The backend. Its readiness probe tolerates a busy machine: with the defaults of Kubernetes, three probes that take longer than a second
+/// make a pod unready, and requests are answered with 503 while both are.
 fn backend(namespace: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {namespace}}}\n\
@@ -352,7 +393,8 @@ fn backend(namespace: &str) -> String {
          selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      \
          containers: [{{name: echo, image: '{}', args: ['--http', '0.0.0.0:8080', '--tls', '0.0.0.0:8443', \
          '--tcp', '0.0.0.0:9000'], resources: {{requests: {{cpu: 100m}}}}, readinessProbe: {{httpGet: {{path: /, port: \
-         8080}}, periodSeconds: 1}}, lifecycle: {{preStop: {{sleep: {{seconds: 5}}}}}}}}]\n",
+         8080}}, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 20}}, \
+         lifecycle: {{preStop: {{sleep: {{seconds: 5}}}}}}}}]\n",
         ready::ECHO
     )
 }
@@ -366,6 +408,30 @@ mod tests {
         let page = "# TYPE bytes counter\nbytes_total{type=\"cds\"} 5\nbytes_total{type=\"rtds\"} 3\nbytes_total{type=\"lds\"} 1\n";
         assert_eq!(sum(page, "bytes_total", |_| true), 9.0);
         assert_eq!(sum(page, "bytes_total", |line| !line.contains("\"rtds\"")), 6.0);
+    }
+
+    #[test]
+    fn what_sesame_was_refused_since_the_last_look_is_found() {
+        let entry = |user: &str, name: &str, allowed: bool| AuditEntry {
+            user: user.to_owned(),
+            verb: "get".to_owned(),
+            group: String::new(),
+            resource: "secrets".to_owned(),
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+            allowed,
+            created: false,
+        };
+        let controller = "system:serviceaccount:projectsesame:sesame";
+        assert!(is_sesames(&entry(controller, "a", true)));
+        for other in ["system:serviceaccount:projectsesame-2:sesame", "system:serviceaccount:shop:web", "admin"] {
+            assert!(!is_sesames(&entry(other, "a", true)), "{other}");
+        }
+        let log = || vec![entry(controller, "a", false), entry(controller, "b", true), entry(controller, "c", false)];
+        let refused = |before| refused_after(log(), before).into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+        assert_eq!((refused(0), refused(1)), (vec!["a".to_owned(), "c".to_owned()], vec!["c".to_owned()]));
+        assert!(refused(3).is_empty());
+        assert_eq!(refused(4).len(), 2, "the log was begun anew");
     }
 
     #[test]

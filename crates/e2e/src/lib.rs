@@ -3,7 +3,8 @@
 //! In: a built `sesame`. Out: for each [`Scenario`] how many requests were sent meanwhile, how many failed, the longest time
 //! without an answer, and how long it took. [`Installation`] is a real Kubernetes of two nodes with our image and the shipped
 //! manifests; [`Traffic`] comes from outside, through the load balancer: HTTP/1.1 and HTTP/2 at a steady rate, and WebSockets,
-//! gRPC streams, TLS passthrough and TCP connections that stay open. A scenario fails by an error; a request that fails is counted, and makes the whole run fail.
+//! gRPC streams, TLS passthrough and TCP connections that stay open. A scenario fails by an error, or because the API server refused
+//! a request of Sesame; a request that fails is counted, and makes the whole run fail.
 
 mod installation;
 mod page;

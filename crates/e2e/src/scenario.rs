@@ -98,7 +98,7 @@ impl Scenario {
             .collect())
     }
 
-    /// Runs it.
+    /// Runs it. That the API server refused Sesame something is an error, too.
     pub async fn run(&self, installation: &Installation) -> Row {
         let begun = Instant::now();
         let ended = (self.run)(installation).await;
@@ -110,7 +110,9 @@ impl Scenario {
             let counts = installation.upstream_failures().await;
             traffic.failures.extend(counts.unwrap_or_else(|error| vec![format!("no statistics of Envoys: {error:#}")]));
         }
-        Row { name: self.name, traffic, took: begun.elapsed(), error }
+        let took = begun.elapsed();
+        let refused = installation.nothing_refused().err().map(|error| format!("{error:#}"));
+        Row { name: self.name, traffic, took, error: error.or(refused) }
     }
 }
 
@@ -197,12 +199,20 @@ async fn controller_rollout(installation: &Installation) -> Result<TrafficReport
         installation.cluster.deployment_available(NAMESPACE, "sesame").await?;
         gone(installation, &old).await
     };
-    let mut last = before.clone();
+    let mut noted = BTreeMap::new();
     tokio::select! {
         replaced = replaced => replaced?,
-        () = note_sent(&old, &mut last) => {}
+        () = note_sent(&old, &mut noted) => {}
     }
-    ensure!(last == before, "the old controllers sent resources again, in bytes: {before:?} and then {last:?}");
+    for (name, before) in before {
+        let scrapes = noted.get(&name).copied().unwrap_or_default();
+        ensure!(
+            scrapes.count > 0,
+            "nothing is known of the controller {name}: it answered no scrape during the rollout"
+        );
+        let (count, last) = (scrapes.count, scrapes.last);
+        ensure!(last == before, "{name} sent resources again, in bytes: {before} and after {count} scrapes {last}");
+    }
     let mut sent = 0.0;
     for pod in installation.pods(NAMESPACE, "sesame").await?.values() {
         sent += sent_by(pod).await?;
@@ -224,12 +234,22 @@ async fn sent_by(pod: &Pod) -> Result<f64> {
     metric_of(pod, SENT, |line| !line.contains("\"rtds\"")).await
 }
 
+/// The scrapes of one controller that succeeded.
+#[derive(Clone, Copy, Default)]
+struct Scrapes {
+    /// How many.
+    count: usize,
+    /// How many bytes of resources it had sent by the last one.
+    last: f64,
+}
+
 /// Notes again and again how many bytes of resources these controllers have sent, as long as they answer. Never ends.
-async fn note_sent(pods: &BTreeMap<String, Pod>, sent: &mut BTreeMap<String, f64>) {
+async fn note_sent(pods: &BTreeMap<String, Pod>, noted: &mut BTreeMap<String, Scrapes>) {
     loop {
         for (name, pod) in pods {
             if let Ok(Ok(bytes)) = tokio::time::timeout(Duration::from_secs(1), sent_by(pod)).await {
-                sent.insert(name.clone(), bytes);
+                let scrapes = noted.entry(name.clone()).or_default();
+                *scrapes = Scrapes { count: scrapes.count + 1, last: bytes };
             }
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -37,6 +37,8 @@ const ENVOY: &[Question] = &[
     (8002, "POST", "/quitquitquit", "404"),
     (8002, "POST", "/healthcheck/fail", "404"),
     (8002, "POST", "/stats", "404"),
+    (8090, "GET", "/healthz", "200"),
+    (8090, "POST", "/shutdown", "405"),
     (9001, "GET", "/config_dump", NOTHING),
     (19000, "GET", "/config_dump", NOTHING),
     (15000, "GET", "/config_dump", NOTHING),
@@ -67,6 +69,7 @@ pub(super) async fn isolation(installation: &Installation) -> Result<TrafficRepo
             let status = client.get(path).await?.status.as_u16();
             // What is used gets the error of whoever answers there, or that nobody does.
             let is_kept_out = if aim.refused().is_some() { status == 503 } else { status >= 400 };
+            let is_kept_out = is_kept_out || aim.is_documented(path);
             ensure!(is_kept_out, "a tenant's {} gets {status} for {path}", aim.about);
         }
     }
@@ -95,6 +98,9 @@ struct Aim {
     port: u16,
 }
 
+/// What a tenant gets of the metrics of controllers and Envoys by an EndpointSlice, as docs/security-model.md says: port and path.
+const METRICS: [(u16, &str); 2] = [(8000, "/metrics"), (8002, "/stats")];
+
 /// Controllers' debug pages, Envoy's admin interface and its neighbours on loopback, and what listens on nodes in plain text.
 async fn aims(installation: &Installation) -> Result<Vec<Aim>> {
     let external = |about, name, port| Aim { about, external: Some(name), endpoint: None, port };
@@ -116,9 +122,12 @@ async fn aims(installation: &Installation) -> Result<Vec<Aim>> {
         let ip = pod_address(pod)?.to_string();
         aims.push(slice("EndpointSlice for a controller's debug pages", "IPv4", &ip, 6060));
         aims.push(slice("EndpointSlice for a controller's xDS port", "IPv4", &ip, 8001));
+        aims.push(slice("EndpointSlice for a controller's health and metrics", "IPv4", &ip, 8000));
     }
     for pod in installation.pods(NAMESPACE, "envoy").await?.values() {
-        aims.push(slice("EndpointSlice for an Envoy's admin interface", "IPv4", &pod_address(pod)?.to_string(), 9001));
+        let ip = pod_address(pod)?.to_string();
+        aims.push(slice("EndpointSlice for an Envoy's admin interface", "IPv4", &ip, 9001));
+        aims.push(slice("EndpointSlice for an Envoy's readiness and metrics", "IPv4", &ip, 8002));
     }
     for node in Api::<Node>::all(installation.cluster.client()?).list(&ListParams::default()).await? {
         let addresses = node.status.and_then(|status| status.addresses).unwrap_or_default();
@@ -147,6 +156,11 @@ impl Aim {
             (None, Some(("FQDN", _))) => Some(SLICE),
             (None, _) => None,
         }
+    }
+
+    /// Whether the path leads to metrics, and the address to who has them: an address does not say whose it is.
+    fn is_documented(&self, path: &str) -> bool {
+        self.refused().is_none() && METRICS.contains(&(self.port, path))
     }
 
     fn objects(&self, namespace: &str, number: usize) -> Vec<Value> {

@@ -44,6 +44,7 @@ async fn outage(installation: &Installation, away: Duration) -> Result<TrafficRe
     let after = traffic_at(at).await?;
     tokio::time::sleep(away.saturating_sub(begun.elapsed())).await;
     installation.cluster.api()?.restart().await?;
+    installation.skip_refused()?;
     new_host(installation, at, "back").await?;
     installation.cluster.deployment_available(NAMESPACE, "sesame").await?;
     report.add(settle(after).await);
