@@ -160,8 +160,12 @@ fn split(example: &str) -> (String, &str) {
     (words.join(" "), &example[length..])
 }
 
-/// The text with a capital letter; one that begins with a name in backquotes stays.
+/// The text with a capital letter; one that begins with a name in backquotes, or with that of a field or file, stays.
 fn capital(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    if first.contains(|c: char| c.is_uppercase() || c == '.') {
+        return text.to_owned();
+    }
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
@@ -225,6 +229,20 @@ mod tests {
             let is_shown =
                 if name.ends_with(".yaml") { body.contains("kind:") } else { body.contains(&code.to_string()) };
             assert!(why.ends_with('.') && is_shown, "{code}: {why}");
+        }
+    }
+
+    #[test]
+    fn names_of_fields_and_files_are_not_capitalized() {
+        for (text, expected) in [
+            ("the path is invalid", "The path is invalid"),
+            ("ipAllowPolicy and ipDenyPolicy are both set", "ipAllowPolicy and ipDenyPolicy are both set"),
+            ("tls.crt must contain certificates", "tls.crt must contain certificates"),
+            ("`x` is set", "`x` is set"),
+            ("CRLs expire", "CRLs expire"),
+            ("", ""),
+        ] {
+            assert_eq!(capital(text), expected);
         }
     }
 

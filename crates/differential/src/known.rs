@@ -89,7 +89,7 @@ pub const KNOWN: &[Known] = &[
         },
     },
     Known {
-        row: "of Mappings with a total weight over 100 those come first whose names do",
+        row: "Mappings with a total weight over 100 take precedence in the order of their names",
         explains: |it| {
             let weight = |mapping: &Value| mapping["spec"]["weight"].as_u64().unwrap_or_default();
             it.set

@@ -160,14 +160,14 @@ impl<T: Table> Fetched for FetchedPanickedRow<T> {
     fn locate(&self, tables: &Tables, positions: &TablePositions) -> (Node, bool) {
         let (at, _) = positions[&TypeId::of::<T>()];
         let store = store::<T>(&*tables[usize::from(at)]);
-        let same = store.get(&self.key).is_some() == self.is_there
-            && panicked_row_of(store, &self.key) == self.failure.as_deref();
+        let same =
+            store.get(&self.key).is_some() == self.is_there && failure_of(store, &self.key) == self.failure.as_deref();
         (row_node::<T>(at, store, &self.key, FAILURE), same)
     }
 }
 
-/// What the panic of the row's last computation said.
-fn panicked_row_of<'s, T: Table>(store: &'s Store<T>, key: &T::Key) -> Option<&'s str> {
+/// The message of the panic of the row's last computation.
+fn failure_of<'s, T: Table>(store: &'s Store<T>, key: &T::Key) -> Option<&'s str> {
     store.panicked.get(&store.rows.find(key)?)?.message()
 }
 
@@ -270,7 +270,7 @@ impl<'a> FetchedReads<'a> {
     pub(crate) fn panicked_row<T: Table>(&mut self, at: u16, key: &T::Key) -> &'a FetchedPanickedRow<T> {
         self.once::<FetchedPanickedRow<T>, _, _>(key, |tables| {
             let store = store::<T>(&*tables[usize::from(at)]);
-            let (is_there, failure) = (store.get(key).is_some(), panicked_row_of(store, key).map(str::to_owned));
+            let (is_there, failure) = (store.get(key).is_some(), failure_of(store, key).map(str::to_owned));
             FetchedPanickedRow { key: key.clone(), is_there, failure }
         })
     }

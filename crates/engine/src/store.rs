@@ -172,7 +172,7 @@ impl<T: Table> Store<T> {
         rows
     }
 
-    /// Holds a row, or no longer; says whether that is for another cause than before.
+    /// Marks a row as stale, or as no longer stale; whether the cause has changed.
     fn set_stale(&mut self, slot: u32, stale: Option<StaleRow<T::Value>>) -> bool {
         let cause = |stale: &StaleRow<T::Value>| stale.cause.clone();
         let is = stale.as_ref().map(cause);

@@ -59,7 +59,8 @@ pub fn validity(bundle: &str) -> Vec<Validity> {
 }
 
 /// The bundle in a Secret: that of `ca.crt`, or of `tls.crt` where there is neither that nor a key, as users of Emissary write it. A
-/// certificate with a key, or one that is no CA's, is a server's: whoever its issuers signed is not to be trusted by mistake.
+/// certificate with a key, or one that is not a CA's, belongs to a server, and `tls.crt` then has its issuers: as a bundle it would make
+/// every other certificate trusted that they signed.
 pub fn read(secret: &Secret) -> Result<Arc<str>, Rejection> {
     let name = format!("Secret {}/{}", secret.meta.namespace, secret.meta.name);
     let missing = |why: String| Rejection::new(Code::SecretKeyMissing, format!("{name}{why}"));

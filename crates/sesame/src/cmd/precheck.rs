@@ -21,7 +21,7 @@ const OLDEST_MINOR: u32 = 31;
 
 /// Check a cluster before the installation: permissions, CRDs, versions, ports
 ///
-/// Reads only. What cannot be read is reported, and is not an error of the cluster.
+/// Changes nothing. What cannot be read is reported, and does not count as a problem of the cluster.
 ///
 /// Exit code: 0 if nothing prevents it, 1 if something does, 2 if the API server could not be reached.
 #[derive(Debug, clap::Args)]

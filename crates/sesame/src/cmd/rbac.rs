@@ -17,7 +17,7 @@ const LEASE: &str = "leader-elect";
 
 /// Print the RBAC roles and bindings that `sesame serve` needs, as YAML
 ///
-/// The comment at the top has the flags that `serve` needs beside them. `kubectl apply -f -` takes the output.
+/// The comment at the top lists the flags that `serve` needs with these permissions. Pipe the output to `kubectl apply -f -`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Scope of the permissions

@@ -113,7 +113,7 @@ pub struct Args {
     /// Listen port of /metrics [default: metrics.contour.port, else 8000]
     #[arg(long, value_name = "PORT")]
     pub http_port: Option<u16>,
-    /// Show metrics that Contour has, too, under Contour's names as well
+    /// Also expose the metrics that Contour has under Contour's names
     #[arg(long)]
     pub contour_metric_names: bool,
     /// Listen address of /debug [default: 127.0.0.1]

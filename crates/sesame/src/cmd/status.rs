@@ -14,7 +14,7 @@ use sum::{Page, Status, sum};
 
 /// Show controllers, fleets and proxies
 ///
-/// Asks every replica of the controller, by a port-forward through the API server or by --address, and adds up what they say.
+/// Queries every replica of the controller, by a port-forward through the API server or by --address, and combines the answers.
 ///
 /// Exit code: 0 if all is well; 1 if a replica is not ready or cannot be reached, there is not exactly one leader, replicas publish
 /// different configurations, or a proxy has been behind for 10 s or rejects something; 2 if no replica could be reached.

@@ -76,6 +76,8 @@ pub struct Follower {
     problem: Option<Problem>,
     /// Since when the API server has been busy whenever it was asked.
     busy_since: Option<Instant>,
+    /// Since when the API server has answered "not found" of the kind, which it lists.
+    unserved_since: Option<Instant>,
     /// Whether the next list is asked for in pages.
     is_paged: bool,
     /// How many watches in a row could not begin, or failed soon after.
@@ -103,6 +105,7 @@ impl Follower {
             absent_backoff,
             problem: None,
             busy_since: None,
+            unserved_since: None,
             is_paged: true,
             failed_watches: 0,
             failed_in_stream: false,
@@ -196,6 +199,13 @@ impl Follower {
                         false => Discovered::Unknown,
                     };
                     if is_missing && discovered == Discovered::Listed {
+                        let since = *self.unserved_since.get_or_insert_with(Instant::now);
+                        // While a CRD is installed, or beside an API server that has just started, that is so for a moment.
+                        if since.elapsed() > self.api.timing.doubt {
+                            let answer = format!("the API server lists the kind, but answers {failure}");
+                            let text = format!("{} cannot be read: {answer}", self.target);
+                            self.report(Some(Problem::new(Code::ApiServerError, text))).await?;
+                        }
                         return Ok(Pause { time: self.backoff.pause(None), is_for_connection: false });
                     }
                     let is_missing = is_missing || matches!(discovered, Discovered::NotInGroup | Discovered::NoGroup);
@@ -221,8 +231,8 @@ impl Follower {
         Ok(Pause { time: self.backoff.pause(failure.pause()), is_for_connection: false })
     }
 
-    /// The API server is in good order and says that the kind is not there, or not for us. `is_unlisted`: it has the kind's group, in
-    /// no version with the kind. That needs no second answer.
+    /// A ready API server answers that the kind does not exist, or that it is forbidden. `is_unlisted`: it serves the kind's group, and
+    /// the kind in none of the group's versions, which is believed without a second request.
     async fn absent(&mut self, why: String, is_missing: bool, is_unlisted: bool) -> Result<Pause, Closed> {
         let why = if is_missing { why } else { format!("{why}; {}", self.target.missing_rule()) };
         let is_harmless = if is_missing { self.target.is_custom() } else { self.target.kind.is_optional() };
@@ -257,11 +267,14 @@ impl Follower {
     /// Tells that there is nothing of the kind, which is looked for from time to time.
     async fn become_absent(&mut self, why: &str, is_missing: bool) -> Result<(), Closed> {
         self.presence = Presence::Absent;
+        self.unserved_since = None;
         let state = if is_missing { "not installed" } else { "forbidden" };
         info!(resource = %self.target, why, "kind {state}; checked periodically");
         self.empty().await?;
         self.absent_backoff.reset();
         match is_missing {
+            // What could not be read is not there any more.
+            true if self.problem.is_some() => self.report(None).await,
             true => Ok(()),
             false => self.report(Some(denied(format!("{} may not be read: {why}", self.target)))).await,
         }

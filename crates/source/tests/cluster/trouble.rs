@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kinds::{Kind, kind};
 use model::Code;
@@ -354,6 +354,40 @@ async fn a_kind_that_is_listed_is_not_missing() {
     let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
     mirror.synced().await;
     assert_eq!(mirror.objects.len(), 1, "it was taken for missing");
+}
+
+/// As above, and no server finds it, as where the list of kinds is stale: that is reported until it is found, or no longer listed.
+#[tokio::test]
+async fn a_kind_that_is_listed_and_never_found_is_reported() {
+    const LISTED: &str = "tlscertificatedelegations";
+    for (stage, objects) in [(1, 1), (2, 0)] {
+        let (watches, now) = (Watches::default(), Arc::new(AtomicUsize::new(0)));
+        let of = now.clone();
+        let fake = Fake::start(move |url| match (url, of.load(Ordering::SeqCst)) {
+            ("/readyz", _) => Answer::Text(200, "ok".to_owned()),
+            ("/apis/projectcontour.io/v1", stage) => {
+                let name = if stage == 2 { "httpproxies" } else { LISTED };
+                Answer::Text(200, format!(r#"{{"resources": [{{"name": "{name}"}}]}}"#))
+            }
+            (url, _) if url.contains("watch=") => watches.open(),
+            (_, 1) => page(7, "", &[service("a", 1)]),
+            _ => status(404, "the server could not find the requested resource"),
+        })
+        .await;
+        let doubt = Duration::from_millis(300);
+        let options = Options { timing: Timing { doubt, ..hasty() }, ..options(&[DELEGATION]) };
+        let begun = Instant::now();
+        let mut mirror = Mirror::start(fake.client(), options);
+        mirror.until("the complaint", |mirror| mirror.complaints().contains("lists the kind")).await;
+        assert!(begun.elapsed() > doubt, "the first answers were reported");
+        assert!(!mirror.is_synced && mirror.complaints().contains("could not find"), "{}", mirror.complaints());
+        let told: Vec<Code> = mirror.problems.values().flatten().map(|problem| problem.code).collect();
+        assert_eq!(told, [Code::ApiServerError]);
+        now.store(stage, Ordering::SeqCst);
+        mirror.synced().await;
+        mirror.until("the complaint to be over", |mirror| mirror.problems.is_empty()).await;
+        assert_eq!(mirror.objects.len(), objects);
+    }
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ alerts! {
         SesameNoLeader critical "5m"
             "sum by (namespace) (sesame_leader) == 0"
             "No controller is the leader"
-            "Status, events and addresses are not written, and proxies of Gateways are not created. Traffic is not affected. Look at the Lease and at the right to update it.";
+            "Status, events and addresses are not written, and proxies of Gateways are not created. Traffic is not affected. Check the Lease and the permission to update it.";
         SesameTwoLeaders critical "5m"
             "sum by (namespace) (sesame_leader) > 1"
             "{{ $value }} controllers act as the leader"

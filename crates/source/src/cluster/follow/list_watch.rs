@@ -56,6 +56,7 @@ impl Follower {
         }
         debug!(resource = %self.target, objects = self.known.len(), noted, took = ?begun.elapsed(), "listed");
         self.presence = Presence::There;
+        self.unserved_since = None;
         self.api.versions.found(self.target.kind, self.target.version);
         self.is_paged = true;
         if self.failed_watches == 0 {
