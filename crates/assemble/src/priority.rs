@@ -67,7 +67,26 @@ fn beginning(path: &PathMatch) -> &str {
     // What may be repeated no times is not always there, and of alternatives only one is.
     let last = plain.chars().next_back().map_or(0, char::len_utf8);
     let plain = if rest.starts_with(['?', '*', '{']) { &plain[..plain.len() - last] } else { plain };
-    if plain.is_empty() || text.contains('|') { "/" } else { plain }
+    if plain.is_empty() || has_alternatives(text) { "/" } else { plain }
+}
+
+/// Whether a pattern is one of several, outside of its groups.
+fn has_alternatives(pattern: &str) -> bool {
+    let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
+    pattern.bytes().any(|byte| {
+        let is_plain = std::mem::take(&mut is_escaped);
+        match byte {
+            _ if is_plain => {}
+            b'\\' => is_escaped = true,
+            b'[' => in_class = true,
+            b']' => in_class = false,
+            b'(' if !in_class => depth += 1,
+            b')' if !in_class => depth = depth.saturating_sub(1),
+            b'|' => return !in_class && depth == 0,
+            _ => {}
+        }
+        false
+    })
 }
 
 /// The verdicts for both routes, that of the weaker one first. The number is called precedence, as in [`model::route::Precedence`]: a
@@ -114,6 +133,8 @@ mod tests {
             (of("b", 1, "~ /log[a-z]+"), of("a", 0, "= /login"), true),
             (of("b", 1, "~ /logo?i.*"), of("a", 0, "p /login"), true),
             (of("b", 1, "~ /a|/login"), of("a", 0, "p /login"), true),
+            (of("b", 1, "~ /api/(v1|v2)/.*"), of("a", 0, "p /login"), false),
+            (of("b", 1, "p /login/"), of("a", 0, "~ /login/(a|b)"), true),
             (of("b", 1, "~ (?i)/LOGIN"), of("a", 0, "p /login"), true),
             (of("b", 1, "~ /api/v[0-9]+"), of("a", 0, "p /login"), false),
             (of("a", 1, "~ /.*"), of("a", 0, "p /login"), false),

@@ -38,7 +38,7 @@ fn every_row_is_measured() {
             "--proxies",
             "20",
             "--protected",
-            "20",
+            "60",
             "--routes",
             "20",
             "--mappings",

@@ -4,7 +4,8 @@
 //! them go first. A part is charged to a namespace: that of the object that it is made from, and of a host the one with most of its
 //! routes. The namespace that has the most gives its largest part, again and again until the rest fits: so a namespace of very
 //! many small objects makes room by its own, and not by a neighbour's that is larger than each of them. What is no namespace's,
-//! such as a listener, goes last. All of this follows from sizes and names, whoever came first: replicas agree.
+//! such as a listener, goes last. The choice follows from sizes and names. It is made anew when the type is too large again, or when what
+//! went last fits, and stands until then: what grows into free room takes nothing from the others.
 
 use crate::{
     client_trust::ClientTrustResources,

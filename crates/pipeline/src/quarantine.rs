@@ -54,6 +54,8 @@ pub struct Quarantine {
     waiting: BTreeMap<FleetTarget, BTreeMap<ResourceId, Waiting>>,
     /// What is withheld for its size, with the reason. Other replicas reach the same result by themselves.
     large: BTreeMap<FleetTarget, Large>,
+    /// What was let go last of a type, and how much room there was for it. Where that did not fit after all, it takes more room to try again.
+    readmitted: BTreeMap<(FleetId, Kind), (FleetTarget, usize)>,
     /// Targets withheld since [`Self::tidy`] last ran: their outcome may have been about an earlier version.
     unchecked: BTreeSet<FleetTarget>,
     /// The fleets of which what this replica withholds has changed.
@@ -136,6 +138,7 @@ impl Quarantine {
     /// Lets go of what was withheld for its size and fits by now, what went last first; says whether there was any. Who does not
     /// fit holds up those who went before: else who came first would decide. So only the last one is looked at where it does not.
     pub fn readmit(&mut self, engine: &mut Engine, room: impl Fn(&FleetId, Kind) -> usize) -> bool {
+        self.readmitted.retain(|_, (target, _)| self.large.contains_key(target));
         let mut last: BTreeMap<(&FleetId, Kind), &Large> = BTreeMap::new();
         for large in self.large.values() {
             let last = last.entry((&large.part.target.fleet, large.kind)).or_insert(large);
@@ -145,12 +148,16 @@ impl Quarantine {
         }
         let fits = last.into_iter().filter_map(|((fleet, kind), large)| {
             let room = room(fleet, kind);
-            let fits = room > 0 && large.part.freed.is_none_or(|bytes| bytes <= room);
-            fits.then(|| (fleet.clone(), kind, large.limit, room))
+            let before = self.readmitted.get(&(fleet.clone(), kind));
+            let was_too_large = before.is_some_and(|(_, tried)| room <= *tried);
+            let fits = room > 0 && !was_too_large && large.part.freed.is_none_or(|bytes| bytes <= room);
+            fits.then(|| (large.part.target.clone(), kind, large.limit, room))
         });
-        let fits: Vec<(FleetId, Kind, usize, usize)> = fits.collect();
+        let fits: Vec<(FleetTarget, Kind, usize, usize)> = fits.collect();
         let mut any = false;
-        for (fleet, kind, limit, room) in fits {
+        for (target, kind, limit, room) in fits {
+            let fleet = target.fleet.clone();
+            self.readmitted.insert((fleet.clone(), kind), (target, room));
             any |= self.rebalance(engine, &fleet, kind, limit, |held| held.saturating_sub(room));
         }
         any
@@ -366,8 +373,11 @@ fn clusters(entry: &Entry) -> Vec<Arc<str>> {
     names.collect()
 }
 
-/// Whether a row that may be withheld is still computed on another thread, and does not know of it yet.
+/// Whether a row that may be withheld is still computed on another thread, or waits to be computed, and does not know of it yet.
 fn is_computing(engine: &Engine, target: &FleetTarget) -> bool {
+    if engine.backlog() > 0 {
+        return true;
+    }
     match &target.target {
         QuarantineTarget { host: Some(_), .. } => engine.offloaded_of::<EncodedHosts>() > 0,
         QuarantineTarget { kind: Kind::Route, .. } => engine.offloaded_of::<SharedRouteResources>() > 0,

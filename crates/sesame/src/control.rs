@@ -330,7 +330,7 @@ impl Control {
         pending_input: &mut PendingInput,
         output: &mut Output,
     ) -> bool {
-        let (mut published, mut slices) = (false, 0);
+        let (mut published, mut slices, mut has_shed) = (false, 0, false);
         loop {
             let stepping = self.tracer.now();
             let progress = self.pipeline.step(output);
@@ -372,7 +372,7 @@ impl Control {
             self.pipeline.finish(output);
             self.tracer.done(Stage::Compute, finishing);
             published |= self.publish(output);
-            if self.fit() {
+            if self.fit(&mut has_shed) {
                 continue;
             }
             for fleet in fleets(output) {

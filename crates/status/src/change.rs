@@ -18,8 +18,9 @@ use serde_json::Value;
 pub(crate) enum Change {
     /// A server-side apply of our part of the status.
     Apply(Value),
-    /// A server-side apply of nothing: what we own goes.
-    Withdraw,
+    /// A server-side apply of nothing: what we own goes. What is left of an entry of which another controller has applied a part may not
+    /// be valid in itself: then these operations are sent, which leave such an entry what it needs.
+    Withdraw(Vec<Value>),
     /// A JSON patch of our entries, on exactly the version of the object that we know.
     Patch(Vec<Value>),
 }
@@ -65,17 +66,23 @@ pub(crate) fn to(facts: &StatusFacts, current: Current<'_>) -> Option<Change> {
     if says(current.status, &wanted, facts, current.layout) {
         return None;
     }
-    Some(if is_empty(&wanted) { Change::Withdraw } else { Change::Apply(wanted) })
+    Some(if is_empty(&wanted) { withdrawal(current) } else { Change::Apply(wanted) })
 }
 
 /// What must be written to an object that is not ours, if it says something that may be ours. Where it is not known whether anything of
-/// it is, the marks tell.
+/// it is, the marks tell; and always of a kind without conditions, for which another controller may have written the same fields since.
 pub(crate) fn to_withdraw(addresses: &[Address], has_ours: Option<bool>, current: Current<'_>) -> Option<Change> {
-    if current.layout.is_atomic() {
+    let layout = current.layout;
+    if layout.is_atomic() {
         return json_patch::operations_to_withdraw(current).map(Change::Patch);
     }
-    let is_marked = || current.layout.marks.iter().any(|mark| has(mark, addresses, current.status));
-    (has_ours.unwrap_or_else(is_marked) && says_anything(current)).then_some(Change::Withdraw)
+    let is_marked = || layout.marks.iter().any(|mark| has(mark, addresses, current.status));
+    let has_ours = has_ours.filter(|_| !layout.conditions.is_empty()).unwrap_or_else(is_marked);
+    (has_ours && says_anything(current)).then(|| withdrawal(current))
+}
+
+fn withdrawal(current: Current<'_>) -> Change {
+    Change::Withdraw(json_patch::operations_to_withdraw(current).unwrap_or_default())
 }
 
 /// Whether a status shows by this mark that we wrote it.

@@ -16,7 +16,7 @@ use http::{Method, StatusCode, header::CONTENT_TYPE};
 use kinds::{Kind, Meta, Object, ObjectRef};
 use kube::{
     api::{Patch, PatchParams},
-    core::{Request, params::GetParams},
+    core::{Request, Status, params::GetParams},
 };
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub(crate) async fn send(
         }
         // The answer to a JSON patch whose test fails, and to a status that is not valid: the version tells which.
         Err(RequestError::Api(kube::Error::Api(status)))
-            if status.code == StatusCode::UNPROCESSABLE_ENTITY && matches!(write.change, Change::Patch(_)) =>
+            if is_invalid(&status) && matches!(write.change, Change::Patch(_) | Change::Withdraw(_)) =>
         {
             match current(client, version, &write.key).await? {
                 Some(current) if is_same(current.meta(), &write.object) => Err(kube::Error::Api(status).into()),
@@ -48,6 +48,10 @@ pub(crate) async fn send(
     }
 }
 
+fn is_invalid(status: &Status) -> bool {
+    status.code == StatusCode::UNPROCESSABLE_ENTITY
+}
+
 fn is_same(current: &Meta, known: &Observed) -> bool {
     current.uid == known.uid && current.resource_version == known.version
 }
@@ -55,10 +59,16 @@ fn is_same(current: &Meta, known: &Observed) -> bool {
 async fn try_send(client: &kube::Client, manager: &str, version: &str, write: &Write) -> Result<Object, RequestError> {
     let request = match &write.change {
         Change::Apply(status) => apply(manager, version, write, Some(status)),
-        Change::Withdraw => apply(manager, version, write, None),
+        Change::Withdraw(_) => apply(manager, version, write, None),
         Change::Patch(operations) => json_patch(manager, version, write, operations),
     };
-    decode(write.key.kind, &client.request_text(request?).await?)
+    let answer = match (client.request_text(request?).await, &write.change) {
+        (Err(kube::Error::Api(status)), Change::Withdraw(operations)) if is_invalid(&status) => {
+            client.request_text(json_patch(manager, version, write, operations)?).await
+        }
+        (answer, _) => answer,
+    };
+    decode(write.key.kind, &answer?)
 }
 
 fn apply(
@@ -184,7 +194,7 @@ mod tests {
     use super::*;
     use kinds::kind;
     use kube::api::{Api, DynamicObject, PostParams};
-    use kube::core::{ApiResource, GroupVersionKind, Status};
+    use kube::core::{ApiResource, GroupVersionKind};
     use std::{path::Path, time::Instant};
     use testbed::ApiServer;
 
@@ -239,7 +249,7 @@ mod tests {
         let (_, before) = say(Change::Apply(ours.clone())).await;
         let (_, after) = say(Change::Apply(ours)).await;
         assert_eq!(before, after, "the same again is no write");
-        let (status, _) = say(Change::Withdraw).await;
+        let (status, _) = say(Change::Withdraw(Vec::new())).await;
         assert_eq!(status["conditions"], json!([condition("Foreign")]));
     }
 }

@@ -335,7 +335,7 @@ impl Statuses {
         match outcome {
             Outcome::Written(written) => {
                 lag = entry.behind.take().map(|since| now.saturating_duration_since(since));
-                entry.has_ours = Some(change != Change::Withdraw);
+                entry.has_ours = Some(matches!(change, Change::Apply(_)));
                 let change = change.digest();
                 let again = entry.last.is_some_and(|last| last.change == change);
                 entry.undone = if again { entry.undone + 1 } else { 0 };

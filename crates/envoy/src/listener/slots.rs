@@ -4,9 +4,9 @@
 //! they would stay unprotected. A slot is a filter whose configuration comes by ECDS. Filled, it reaches open connections with
 //! their next request. An empty one is published as its default, so that an Envoy that returns has it and is sent nothing again.
 //!
-//! A listener waits for the resources of its slots, so that requests are neither open nor refused before these have come. It waits for
-//! ever if there is none: every slot of a port that has chains is published. The default of a slot that only marked requests pass
-//! refuses them. That of the slot of rate limits, which every request passes, does nothing.
+//! A listener waits for the resources of its slots, for 15 s at most, so that requests are neither open nor refused before these have
+//! come. Every slot of a port that has chains is published. The default of a slot that only marked requests pass refuses them. That of the
+//! slot of rate limits, which every request passes, does nothing: an Envoy whose controller ends just then serves without it.
 //!
 //! The slot of scripts stands only where the operator has scripts run. It is never open: see [`super::script`].
 //!

@@ -52,8 +52,19 @@ pub(super) fn is_kept(pattern: &str, substitution: &str) -> bool {
             return !part.other;
         }
     }
-    // The match is removed: what follows it may begin with anything, unless the match is empty.
-    !whole.slash
+    // The match is removed: what follows it may begin with anything, unless the match is empty or nothing follows it.
+    !whole.slash || is_at_end(&tree)
+}
+
+/// Whether a match ends where the path does.
+fn is_at_end(node: &Hir) -> bool {
+    match node.kind() {
+        HirKind::Look(Look::End) => true,
+        HirKind::Capture(capture) => is_at_end(&capture.sub),
+        HirKind::Concat(parts) => parts.last().is_some_and(is_at_end),
+        HirKind::Alternation(parts) => parts.iter().all(is_at_end),
+        _ => false,
+    }
 }
 
 /// What a match may begin with, at the beginning of a path or anywhere.
@@ -137,7 +148,11 @@ mod tests {
             ("/old", r"\0/new", true),
             (".*", r"\0x", false),
             ("^/v1(/.*)$", r"\1", true),
-            ("^/v1(/.*)?$", r"\1", false),
+            ("^/v1(/.*)?$", r"\1", true),
+            ("^/v1(/.*)?", r"\1", false),
+            (r"^(.*)\.html$", r"\1", true),
+            ("^(.*)/$", r"\1", true),
+            ("^/old/(.*)$", "", true),
             ("^/v1(/.*)?$", r"\1/new", true),
             ("^/v1(/a|b)$", r"\1", false),
             ("^/v1(?:(/a)|/b)$", r"\1", false),

@@ -319,6 +319,8 @@ fn settings_change_while_it_runs_and_reach_their_readers() {
     computed.retain(|name, _| !parts.contains_key(name));
     // None of a host.
     let readers = [
+        ("Module in effect", 1),
+        ("TCP mappings of Emissary", 1),
         ("authorization services of Emissary", 1),
         ("defaults of mappings of Emissary", 1),
         ("extensions of fleets", 1),

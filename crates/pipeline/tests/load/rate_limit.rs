@@ -325,8 +325,9 @@ async fn the_first_request_is_counted(name: &str, packing: Packing) {
             }
         }
     };
+    let first = tokio::time::timeout(Duration::from_secs(60), first);
     let ((), status) = tokio::join!(bed.apply(objects), first);
-    assert_eq!(status, 500, "{packing:?}");
+    assert_eq!(status.expect("Envoy answers"), 500, "{packing:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -414,8 +414,9 @@ async fn allowed_over_http(host: &str, auth: &KeyServer) {
 }
 
 async fn denied_over_http(host: &str, auth: &KeyServer) {
+    // Over HTTP/1.1 Envoy sends a body whose length it does not know in chunks of its own.
     let is_end_to_end = |response: &Response| {
-        let hop_by_hop = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+        let hop_by_hop = ["connection", "keep-alive", "proxy-connection", "upgrade"];
         hop_by_hop.iter().all(|name| response.header(name).is_none())
     };
     for (headers, body) in framed("denied") {
@@ -430,7 +431,7 @@ async fn denied_over_http(host: &str, auth: &KeyServer) {
         }
         let response = over_http2(host, "GET", "written").await;
         assert_eq!((response.status, &*response.body), (401, "denied"), "{headers}");
-        assert!(is_end_to_end(&response), "{response:?}");
+        assert!(is_end_to_end(&response) && response.header("transfer-encoding").is_none(), "{response:?}");
     }
     // A status without a body, with the length of one.
     auth.set(http_answer("304 Not Modified", &format!("{WRITTEN}content-length: 6\r\n"), ""));

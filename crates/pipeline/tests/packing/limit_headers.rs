@@ -13,7 +13,8 @@ use pipeline::{
     settings::{GlobalRateLimits, Packing},
 };
 use serde_json::json;
-use testbed::{Backend, LimitServer, envoy::Config};
+use std::{net::Ipv4Addr, time::Duration};
+use testbed::{Backend, Client, LimitServer, envoy::Config, eventually};
 
 const HOST: &str = "limited.example.com";
 
@@ -38,6 +39,13 @@ async fn world(packing: Packing) -> (World, Backend, LimitServer) {
         object(kind::CONTOUR_HTTP_PROXY, &proxy),
     ];
     let world = World::with(&settings, Config::new().name("limit-headers"), objects).await;
+    // Requests that come before Envoy is connected to the service are denied.
+    let client = Client::new((Ipv4Addr::LOCALHOST, 8080).into()).host(HOST);
+    let counted = async || match client.get("/").await {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    eventually("the service to be asked", Duration::from_secs(20), counted).await.unwrap();
     (world, backend, limits)
 }
 

@@ -64,8 +64,9 @@ impl Control {
 
     /// Brings what is to be published in line with what can be sent: withholds something where a type has too much, and
     /// lets go of what fits again. Says whether there is more to work on. A large row that is withheld is sent until it is computed on
-    /// another thread.
-    pub(super) fn fit(&mut self) -> bool {
+    /// another thread. What is withheld while there is work stays so until it is done: its size is estimated, and what just fits by the estimate
+    /// may not fit.
+    pub(super) fn fit(&mut self, has_shed: &mut bool) -> bool {
         let excess = self
             .excess
             .iter()
@@ -81,7 +82,9 @@ impl Control {
             if self.pipeline.shed_in(fleet, *kind, bytes - limit, *limit) {
                 warn!(%fleet, %kind, bytes, limit, "too large to be sent; the largest of the namespaces that have the most are withheld, and the others are sent");
                 any = true;
-            } else if self.pipeline.engine().offloaded() == 0 && self.stuck.failed(Instant::now()).is_some() {
+            } else if self.pipeline.engine().offloaded() + self.pipeline.backlog() == 0
+                && self.stuck.failed(Instant::now()).is_some()
+            {
                 error!(%fleet, %kind, bytes, limit, "too large to be sent, and nothing is left to be withheld; proxies keep their configuration");
             }
         }
@@ -89,6 +92,7 @@ impl Control {
             true => 0,
             false => self.server.room(&xds_fleet(fleet), kind),
         };
-        any || self.pipeline.readmit_in(room)
+        *has_shed |= any;
+        any || !*has_shed && self.pipeline.readmit_in(room)
     }
 }

@@ -92,10 +92,10 @@ async fn two_installations_by_accident_end_their_quarrel_and_say_so_once() {
     let yaml: String = (0..3).map(|number| app(&namespace, &format!("web{number}"), &backend) + "---\n").collect();
     bed.api.apply(&yaml).await.unwrap();
     let address = || Net::here().unwrap().address();
-    let first = bed.replica_at("sesame-0", address(), &[]).await;
+    let first = bed.replica_at("sesame-0", address(), &[]).await.ready().await;
     let flags =
         [("namespace", "other"), ("leader-election-resource-name", "other"), ("ingress-status-address", "192.0.2.8")];
-    let second = bed.replica_at("other-0", address(), &flags).await;
+    let second = bed.replica_at("other-0", address(), &flags).await.ready().await;
     let both = [&first, &second];
     let reported =
         |replica: &Replica| replica.process.log().text().lines().filter(|line| line.contains("SES1038")).count();

@@ -22,11 +22,18 @@ pub(super) fn operations(facts: &StatusFacts, current: Current<'_>) -> Option<Ve
     operations.done(current.status)
 }
 
-/// The operations that remove every entry of ours; none if there is none.
+/// The operations that remove everything of ours; none if there is none. Of a kind whose lists others share only entries are ours.
 pub(super) fn operations_to_withdraw(current: Current<'_>) -> Option<Vec<Value>> {
     let mut operations = Operations::default();
-    for list in current.layout.lists {
-        operations.list(list, None, current);
+    let layout = current.layout;
+    if !layout.is_atomic() {
+        operations.scope("/status", current.status, &Map::new(), layout.fields, layout.conditions);
+    }
+    for list in layout.lists {
+        match list.atomic {
+            Some(_) => operations.list(list, None, current),
+            None => operations.merged_list(list, current.status),
+        }
     }
     operations.done(current.status)
 }
@@ -96,6 +103,23 @@ impl Operations {
             new.into_iter().for_each(|entry| self.add(format!("{path}/-"), entry));
         } else if !new.is_empty() {
             self.add(path, new.into());
+        }
+    }
+
+    /// Removes our conditions from the entries of a list whose entries controllers share, and the entries that have no others. What else is
+    /// in an entry of others stays: it is not valid without.
+    fn merged_list(&mut self, list: &ListLayout, status: &Value) {
+        let is_own = |condition: &Value| list.conditions.iter().any(|kind| condition["type"] == *kind);
+        // From the end: what is before stays where it is.
+        for (index, entry) in render::list(&status[list.field]).iter().enumerate().rev() {
+            let (path, conditions) = (format!("/status/{}/{index}", list.field), render::list(&entry["conditions"]));
+            if conditions.iter().all(is_own) {
+                self.remove(path);
+                continue;
+            }
+            for (at, _) in conditions.iter().enumerate().rev().filter(|(_, condition)| is_own(condition)) {
+                self.remove(format!("{path}/conditions/{at}"));
+            }
         }
     }
 

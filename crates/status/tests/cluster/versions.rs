@@ -14,6 +14,7 @@ use source::cluster::{Cluster, Options};
 use source::feed;
 use status::{CONTROLLER, Leadership, Report, Reporter, Settings};
 use testbed::ApiServer;
+use tokio::sync::watch;
 
 use crate::bed::{ADDRESS, LIMIT, Replica};
 
@@ -50,24 +51,27 @@ fn facts(state: &str) -> Option<Arc<StatusFacts>> {
     Some(Arc::new(StatusFacts { object, lists: Vec::new() }))
 }
 
-/// What is reported of a Mapping that is read: it is inactive, and the reason is an event.
-fn report(key: ObjectRef, object: Option<Object>) -> Report {
+/// What is reported of a Mapping that is read: its state, and an event.
+fn report(key: ObjectRef, object: Option<Object>, state: &str) -> Report {
     let verdict = Verdict::new(Code::ServiceNotFound, key.at("spec.service"), "Service a does not exist");
     Report {
         objects: vec![(key.clone(), object)],
         verdicts: vec![(key.clone(), Some(Arc::new(vec![verdict])))],
-        facts: vec![(key, facts("Inactive"))],
+        facts: vec![(key, facts(state))],
         ..Report::default()
     }
 }
 
-/// Reads Mappings as Sesame does, and reports them.
-async fn follow(client: kube::Client, options: Options, reporter: Reporter) {
+/// Reads Mappings as Sesame does, and reports them as being in this state.
+async fn follow(client: kube::Client, options: Options, reporter: Reporter, state: watch::Receiver<&'static str>) {
     let (cluster, _wants) = Cluster::new(client, options);
     let ((objects, mut feed), (answers, _answered)) = (feed(feed::CAPACITY), feed(feed::CAPACITY));
     let told = async {
         while let Some(batch) = feed.next().await {
-            batch.changes.into_iter().for_each(|change| reporter.report(report(change.key, change.object)));
+            batch
+                .changes
+                .into_iter()
+                .for_each(|change| reporter.report(report(change.key, change.object, *state.borrow())));
             reporter.report(Report { synced: batch.synced, ..Report::default() });
         }
     };
@@ -83,7 +87,8 @@ async fn a_kind_is_written_in_the_version_that_is_served() {
     let settings = Settings::new("replica-0", ADDRESS.parse().unwrap(), kinds);
     let settings = Settings { versions: options.versions.clone(), ..settings };
     let replica = Replica::with(api.client().unwrap(), settings, Leadership::always());
-    let following = tokio::spawn(follow(api.client().unwrap(), options, replica.reporter.clone()));
+    let (state, reported) = watch::channel("Inactive");
+    let following = tokio::spawn(follow(api.client().unwrap(), options, replica.reporter.clone(), reported));
 
     let mapping = format!(
         "{{apiVersion: getambassador.io/v2, kind: Mapping, metadata: {{name: web, namespace: {namespace}}}, \
@@ -112,6 +117,7 @@ async fn a_kind_is_written_in_the_version_that_is_served() {
     // An upgrade of the CRD: what is written before the source has found the other version is written again.
     api.apply(&crd("v3alpha1")).await.unwrap();
     let key = ObjectRef::new(kind::MAPPING, namespace.as_str(), "web");
+    state.send_replace("Running");
     replica.reporter.report(Report { facts: vec![(key, facts("Running"))], ..Report::default() });
     says("v3alpha1", "Running").await;
     following.abort();

@@ -70,13 +70,19 @@ fn in_use(listener: &Listener, other: &Listener) -> Option<Refused> {
 fn conflict(listener: &Listener, other: &Listener) -> Option<Refused> {
     let (own, theirs) = (listener.protocol?.on_port(), other.protocol?.on_port());
     let apart = listener.port != other.port || own.is_udp() != theirs.is_udp();
-    let counts =
-        |listener: &Listener| listener.refused.as_ref().is_none_or(|refused| refused.is_conflict || refused.keeps_host);
+    let is_conflict = |listener: &Listener| listener.refused.as_ref().is_some_and(|refused| refused.is_conflict);
+    let keeps_host = |listener: &Listener| listener.refused.as_ref().is_some_and(|refused| refused.keeps_host);
+    let counts = |listener: &Listener| listener.is_served() || is_conflict(listener) || keeps_host(listener);
     if apart || !counts(listener) || !counts(other) {
         return None;
     }
     let who = || format!("listener {} of {}", other.name, other.owner);
     if own != theirs {
+        // One that is refused and has no hostname to keep takes nothing from another protocol.
+        let holds = |listener: &Listener| listener.has_port() || is_conflict(listener);
+        if !holds(listener) || !holds(other) {
+            return None;
+        }
         let why = format!("{} has port {} for another protocol", who(), other.port);
         return Some(Refused::conflict("ProtocolConflict", "protocol", why));
     }
