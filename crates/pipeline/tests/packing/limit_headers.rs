@@ -40,7 +40,7 @@ async fn world(packing: Packing) -> (World, Backend, LimitServer) {
     ];
     let world = World::with(&settings, Config::new().name("limit-headers"), objects).await;
     // Requests that come before Envoy is connected to the service are denied.
-    let client = Client::new((Ipv4Addr::LOCALHOST, 8080).into()).host(HOST);
+    let client = Client::new((Ipv4Addr::LOCALHOST, 8080).into()).host(HOST).header("x-auth", "nothing");
     let counted = async || match client.get("/").await {
         Ok(answer) if answer.status == 200 => Ok(()),
         other => Err(format!("{other:?}")),

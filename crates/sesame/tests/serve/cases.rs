@@ -23,12 +23,12 @@ impl Serving for Served {
     }
 }
 
-/// All of them listen on loopback.
+/// All of them listen on all addresses, as proxies do.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 async fn run(dialect: &str) {
     let _turn = TURN.lock().await;
-    let bed = Bed::start_at(Ipv4Addr::LOCALHOST).await;
+    let bed = Bed::start_at(Ipv4Addr::UNSPECIFIED).await;
     bed.api.install([parts::folder("gateway-api-crds").unwrap().join("experimental")]).await.unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases").join(dialect);
     let start = async |settings: &Serve| {
