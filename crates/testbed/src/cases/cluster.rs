@@ -86,7 +86,8 @@ impl<S: Serving> Bench<'_, S> {
         let settings = case.settings.pipeline();
         let mut values = objects::values(case, &settings, self.ca, self.backends).await?;
         let age = |value: &Value| value["metadata"]["creationTimestamp"].as_str().unwrap_or("").to_owned();
-        values.sort_by_key(age);
+        // Secrets and Services come before what refers to them: nothing is reported that is missing for a moment only.
+        values.sort_by_key(|value| (age(value), value["apiVersion"] != "v1"));
         let mut made: Vec<(Kind, DynamicObject)> = Vec::new();
         let mut last = values.first().map(age);
         let mut refused = None;
