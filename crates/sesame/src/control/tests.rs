@@ -375,6 +375,27 @@ async fn a_large_object_that_does_not_fit_is_withheld_when_its_job_is_done() {
     assert!(heard.published && !heard.is_blocked);
 }
 
+/// Most of the hosts wait for their turn when the first of them no longer fit: the loop neither spins on those nor holds up others.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_of_many_hosts_that_do_not_fit_comes_to_an_end() {
+    for table_bytes in (30_000..=60_000).step_by(5_000) {
+        let config = xds::Config { table_bytes, ..xds::Config::default() };
+        let mut bed = Bed::completed(Bed::with(config, false)).await;
+        let routes = |count: usize| (0..count).map(|n| route(&format!("/{n}"))).collect::<Vec<_>>();
+        let hosts = (1..=40).map(|n| proxy("a", &format!("host-{n}"), None, &routes(n)));
+        bed.put(hosts.chain([service("a")])).await;
+        // All of its hosts answer 503, and are sent anew; then they are served again.
+        for (name, service_of_a) in [("without", None), ("with", Some(service("a")))] {
+            bed.objects.send(update([(service("a").key(), service_of_a)].into_iter())).await.unwrap();
+            bed.put([proxy("b", name, None, &[route("/")])]).await;
+            let heard = bed.until(|heard| heard.objects.contains(name)).await;
+            if heard.backlog > 0 {
+                bed.until(|heard| heard.backlog == 0).await;
+            }
+        }
+    }
+}
+
 /// As with hosts. Each endpoint has some 25 bytes.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_endpoints_that_do_not_fit_are_withheld_when_their_job_is_done() {
