@@ -37,8 +37,6 @@ fn every_row_is_measured() {
             "20",
             "--proxies",
             "20",
-            "--protected",
-            "60",
             "--routes",
             "20",
             "--mappings",
@@ -72,7 +70,6 @@ fn every_row_is_measured() {
         "disk cache",
         "/metrics",
         "in step",
-        "provider edit",
         "held to it",
     ] {
         assert!(table.contains(row), "there is no row about {row}:\n{table}");
