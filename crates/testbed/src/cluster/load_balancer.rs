@@ -1,7 +1,7 @@
 //! What a cloud's load balancer does, in one thread: addresses for Services of type LoadBalancer, and the way to them.
 //!
 //! In: watches of Services and EndpointSlices. Out: `status.loadBalancer`, and a route to each address over the nodes: all of
-//! them, or with `externalTrafficPolicy: Local` those that have a ready endpoint. On a node kube-proxy answers for the address.
+//! them, or with `externalTrafficPolicy: Local` those that have a ready endpoint, or had the last one. On a node kube-proxy answers for the address.
 //! A connection stays on its node when the route changes ([`flows`]). The thread has a runtime of its own, because a cluster
 //! may outlive the test that started it.
 
@@ -23,8 +23,8 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use flows::Flows;
+use plan::{Desired, Routes, wanted, with_last};
 pub(super) use plan::{Nodes, Pool};
-use plan::{Routes, wanted};
 
 /// How soon to try again what failed; nothing announces that it would succeed now.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -86,10 +86,11 @@ async fn settle(
     nodes: &Nodes,
     (routes, flows): (&mut Routes, &mut Flows),
 ) -> bool {
-    let wanted = wanted(&services.state(), &slices.state(), pool, nodes);
+    let Desired { routes: wanted, statuses } = wanted(&services.state(), &slices.state(), pool, nodes);
+    let wanted = with_last(wanted, routes);
     // The way there comes first: who reads the address may use it at once.
-    let mut all = settle_routes(routes, &wanted.routes).await && flows.settle(&wanted.routes).await;
-    for status in wanted.statuses {
+    let mut all = settle_routes(routes, &wanted).await && flows.settle(&wanted).await;
+    for status in statuses {
         let patch = json!({ "status": { "loadBalancer": { "ingress": status.ingress } } });
         let api = Api::<Service>::namespaced(client.clone(), &status.namespace);
         match api.patch_status(&status.name, &PatchParams::default(), &Patch::Merge(patch)).await {

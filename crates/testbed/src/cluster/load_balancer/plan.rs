@@ -86,15 +86,22 @@ pub(super) fn wanted(
     for service in ours {
         let address = pool.address(service);
         if let Some(address) = address {
-            let over = reached_over(service, slices, nodes);
-            // No route at all where nobody would answer: clients see at once that it is unreachable.
-            if !over.is_empty() {
-                wanted.routes.insert(address, over);
-            }
+            wanted.routes.insert(address, reached_over(service, slices, nodes));
         }
         wanted.statuses.extend(correction(service, address));
     }
     wanted
+}
+
+/// The routes, given those that there are. Where no node has a ready endpoint, connections go on to those that had one last, as with a
+/// cloud's load balancer whose targets are all unhealthy: often a slice is only being rewritten. Where none ever had, there is no route.
+pub(super) fn with_last(wanted: Routes, last: &Routes) -> Routes {
+    let kept = |address: &Ipv4Addr| last.get(address).cloned();
+    let of = |(address, over): (Ipv4Addr, BTreeSet<Ipv4Addr>)| {
+        let over = if over.is_empty() { kept(&address)? } else { over };
+        Some((address, over))
+    };
+    wanted.into_iter().filter_map(of).collect()
 }
 
 fn is_ours(service: &Service) -> bool {
@@ -208,9 +215,11 @@ mod tests {
         ]);
         let found = wanted(std::slice::from_ref(&local), &[slice("local", endpoints)], &mut pool(), &nodes());
         assert_eq!(found.routes, Routes::from([(FIRST, [N2].into())]));
+        let before = with_last(found.routes, &Routes::default());
         let found = wanted(&[local], &[slice("other", json!([]))], &mut pool(), &nodes());
-        assert!(found.routes.is_empty(), "nobody would answer");
         assert_eq!(found.statuses.len(), 1, "the address is shown all the same");
+        assert!(with_last(found.routes.clone(), &Routes::default()).is_empty(), "nobody would answer");
+        assert_eq!(with_last(found.routes, &before), before, "they may be ready again at once");
     }
 
     #[test]
