@@ -109,10 +109,13 @@ impl Node {
              echo 1 >/proc/sys/net/ipv4/ip_forward\n"
         );
         // What no Service has (yet) would be sent back and forth between node and bridge, and connection tracking would
-        // remember it as settled: refuse it, so that clients hear of it and may try again.
+        // remember it as settled. Refuse it, so that clients hear of it and may try again. What a load balancer still sends to a node whose
+        // last endpoint has just gone is dropped, as kube-proxy does: the next attempt of the same connection goes to another node.
         let [services, balancers] = [site.addresses.services(), site.addresses.load_balancers()];
-        for (range, from) in [(&services, "eth0"), (&services, "cni0"), (&balancers, "eth0"), (&balancers, "cni0")] {
-            inside += &format!("ip rule add iif {from} to {range} unreachable\n");
+        for (range, action) in [(&services, "unreachable"), (&balancers, "blackhole")] {
+            for from in ["eth0", "cni0"] {
+                inside += &format!("ip rule add iif {from} to {range} {action}\n");
+            }
         }
         for other in (0..site.nodes).filter(|other| other != number) {
             let (pods, node) = (site.addresses.pods(other), site.addresses.node(other));
