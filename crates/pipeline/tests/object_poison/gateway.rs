@@ -166,7 +166,11 @@ async fn whatever_stands_in_gateway_api_envoys_of_other_fleets_refuse_nothing_in
     load_fleets("fleets-in-tables", Packing::Plain).await;
 }
 
+/// The Envoys of named fleets listen on all addresses.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 async fn load_fleets(name: &str, packing: Packing) {
+    let _turn = TURN.lock().await;
     let mut bed = bed(name, packing, SHIFT).await;
     bed.settings.gateway.own_fleets = true;
     let mut pipeline = Pipeline::new(&bed.settings);
