@@ -5,6 +5,11 @@ use std::time::Duration;
 /// The longest span that is handed to Envoy; its own limit is far above, ours keeps arithmetic safe everywhere.
 pub const LONGEST: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
+/// The longest text that is read as a duration: whoever writes more means something else.
+const LONGEST_TEXT: usize = 256;
+/// How much of a text that is no duration is told.
+const MOST_TOLD: usize = 80;
+
 /// A timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timeout {
@@ -74,22 +79,36 @@ impl Timeout {
 
 /// Reads a duration such as `1h30m`, `1.5s`, `250ms`, `10us`; a lone `0` needs no unit.
 pub fn parse_duration(text: &str) -> Result<Duration, TimeoutError> {
-    let wrong = || TimeoutError::NotADuration(text.into());
-    if let Some(rest) = text.strip_prefix('-') {
-        let _valid = parse_duration(rest).map_err(|_| wrong())?;
-        return Err(TimeoutError::Negative(text.into()));
-    }
-    let mut rest = text.strip_prefix('+').unwrap_or(text);
-    if rest == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let mut nanos: f64 = 0.0;
-    if rest.is_empty() {
+    let wrong = || TimeoutError::NotADuration(text[..text.floor_char_boundary(MOST_TOLD)].into());
+    if text.len() > LONGEST_TEXT {
         return Err(wrong());
     }
+    let (is_negative, unsigned) = match text.strip_prefix(['-', '+']) {
+        Some(unsigned) => (text.starts_with('-'), unsigned),
+        None => (false, text),
+    };
+    let nanos = nanoseconds(unsigned).ok_or_else(wrong)?;
+    if is_negative {
+        return Err(TimeoutError::Negative(text.into()));
+    }
+    if nanos > LONGEST.as_nanos() as f64 {
+        return Err(TimeoutError::TooLong(text.into()));
+    }
+    Ok(Duration::from_nanos(nanos.round() as u64))
+}
+
+/// The sum of numbers with units.
+fn nanoseconds(text: &str) -> Option<f64> {
+    if text == "0" {
+        return Some(0.0);
+    }
+    if text.is_empty() {
+        return None;
+    }
+    let (mut rest, mut nanos) = (text, 0.0);
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
         let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
         let translation = match &rest[..letters] {
@@ -99,15 +118,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, TimeoutError> {
             "s" => 1e9,
             "m" => 60e9,
             "h" => 3600e9,
-            _ => return Err(wrong()),
+            _ => return None,
         };
         nanos += number * translation;
         rest = &rest[letters..];
     }
-    if nanos > LONGEST.as_nanos() as f64 {
-        return Err(TimeoutError::TooLong(text.into()));
-    }
-    Ok(Duration::from_nanos(nanos.round() as u64))
+    Some(nanos)
 }
 
 #[cfg(test)]
@@ -124,8 +140,22 @@ mod tests {
         for wrong in ["", "5", "s", "1x", "1.2.3s", "é", "1 s", "-"] {
             assert!(matches!(parse_duration(wrong), Err(TimeoutError::NotADuration(_))), "{wrong:?}");
         }
-        assert!(matches!(parse_duration("-5s"), Err(TimeoutError::Negative(_))));
+        for negative in ["-5s", "-0", "-9999h"] {
+            assert!(matches!(parse_duration(negative), Err(TimeoutError::Negative(_))), "{negative}");
+        }
+        for signs in ["--5s", "-+5s", "+-5s"] {
+            assert!(matches!(parse_duration(signs), Err(TimeoutError::NotADuration(_))), "{signs}");
+        }
         assert!(matches!(parse_duration("99999999h"), Err(TimeoutError::TooLong(_))));
+    }
+
+    /// An annotation may have 256 KiB.
+    #[test]
+    fn a_long_text_is_no_duration_and_is_told_in_part() {
+        for text in ["-".repeat(1 << 20), "1s".repeat(1 << 19), "é".repeat(1 << 19)] {
+            let error = parse_duration(&text).expect_err("no duration").to_string();
+            assert!(error.len() < 160, "{} bytes", error.len());
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pipeline::{
     hosts::VirtualHosts,
     settings::{Certificates, Packing},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use testbed::cases::object;
 use xds::Kind;
@@ -113,6 +113,33 @@ fn a_root_past_its_limit_has_its_share_and_its_neighbours_nothing_of_it() {
     let output = put(&mut pipeline, neighbour("/other"));
     assert!(sent(&output).iter().all(|(_, name)| *name == scope("neighbour.example.com")), "{:?}", sent(&output));
     assert_eq!(pipeline.self_check(), Ok(()));
+}
+
+/// Envoy rejects a message that has more than 1,000 headers in a list, and with it what others have there.
+#[test]
+fn the_headers_that_an_object_changes_are_bounded() {
+    let of_proxy = |count: usize| {
+        let set: Vec<Value> = (0..count).map(|n| json!({ "name": format!("x-{n}"), "value": "a" })).collect();
+        let services = json!([{ "name": "web", "port": 80 }]);
+        let routes = json!([{ "services": services, "requestHeadersPolicy": { "set": set } }]);
+        proxy("many", &json!({ "virtualhost": { "fqdn": "many.example.com" }, "routes": routes }))
+    };
+    let of_mapping = |count: usize| {
+        let added: Map<String, Value> = (0..count).map(|n| (format!("x-{n}"), json!({ "value": "a" }))).collect();
+        let spec = json!({ "hostname": "*", "prefix": "/", "service": "web", "add_request_headers": added });
+        object(&json!({
+            "apiVersion": "getambassador.io/v3alpha1", "kind": "Mapping", "metadata": { "name": "many" }, "spec": spec,
+        }))
+    };
+    for (most, more) in [(of_proxy(400), of_proxy(401)), (of_mapping(400), of_mapping(401))] {
+        let is_told = |object: Object| {
+            let (_, output) = pipeline([object, service(), slice()]);
+            let mut verdicts = output.verdicts.iter().flat_map(|(_, list)| list).flat_map(|list| list.iter());
+            verdicts.any(|verdict| verdict.message.contains("must have at most 400 headers, not 401"))
+        };
+        assert!(!is_told(most));
+        assert!(is_told(more));
+    }
 }
 
 #[test]

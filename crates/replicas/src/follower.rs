@@ -5,6 +5,7 @@ use crate::{
     message::{self, CertificateHolders, FollowerMessage, LeaderMessage, QuarantineChange, Question, Shared},
     page::Page,
 };
+use futures::{FutureExt, future::select_all};
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::atomic::Ordering,
@@ -132,6 +133,14 @@ struct Sent {
     certificates: Option<Vec<CertificateHolders>>,
 }
 
+/// What is new about a fleet that the leader asks about.
+enum News {
+    /// Counts that may have changed.
+    Counts(Vec<(Version, FleetAckCounts)>),
+    /// It is gone.
+    Gone,
+}
+
 async fn send_messages(inner: &Inner, sender: PeerSender, mut asked: mpsc::UnboundedReceiver<Vec<(Question, bool)>>) {
     let mut changed = inner.changed.subscribe();
     let (mut sent, mut out) = (Sent::default(), Outbox::default());
@@ -157,8 +166,13 @@ async fn send_messages(inner: &Inner, sender: PeerSender, mut asked: mpsc::Unbou
                 None => return,
             },
             _ = changed.changed() => changed.mark_changed(),
-            (fleet, counts) = sent.counts(next_count) => {
-                sent.answer(&fleet, counts, &mut out);
+            news = sent.news(next_count) => {
+                for (fleet, news) in news {
+                    match news {
+                        News::Counts(counts) => sent.answer(&fleet, counts, &mut out),
+                        News::Gone => sent.renew(inner, &fleet),
+                    }
+                }
                 next_count = Instant::now() + COUNTS_INTERVAL;
             }
         }
@@ -196,20 +210,37 @@ impl Sent {
         }
     }
 
-    /// Counts that may have changed, not before that time.
-    async fn counts(&mut self, not_before: Instant) -> (Fleet, Vec<(Version, FleetAckCounts)>) {
+    /// What is new about fleets, not before that time: of each that has news, so that none that changes all the time keeps others waiting.
+    async fn news(&mut self, not_before: Instant) -> Vec<(Fleet, News)> {
         sleep_until(not_before.into()).await;
         let next = self.watches.iter_mut().map(|(fleet, watch)| {
+            let gone = watch.gone();
             Box::pin(async move {
-                let counts = watch.next().await;
-                (fleet.clone(), counts)
+                let news = tokio::select! {
+                    () = gone.cancelled() => News::Gone,
+                    counts = watch.next() => News::Counts(counts),
+                };
+                (fleet.clone(), news)
             })
         });
         let next: Vec<_> = next.collect();
         if next.is_empty() {
             return std::future::pending().await;
         }
-        futures::future::select_all(next).await.0
+        let (first, _, others) = select_all(next).await;
+        let others = others.into_iter().filter_map(FutureExt::now_or_never);
+        std::iter::once(first).chain(others).collect()
+    }
+
+    /// A fleet is gone: what is asked about it is asked about the one of its name that comes later.
+    fn renew(&mut self, inner: &Inner, fleet: &Fleet) {
+        let asked = self.watches.remove(fleet).map(|watch| watch.watched()).unwrap_or_default();
+        if asked.is_empty() {
+            return;
+        }
+        let mut watch = AckWatch::new(&inner.server, fleet);
+        asked.into_iter().for_each(|version| watch.watch(version, Instant::now()));
+        self.watches.insert(fleet.clone(), watch);
     }
 
     /// Queues the counts that differ from those sent before.

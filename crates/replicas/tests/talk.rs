@@ -268,6 +268,34 @@ async fn leader_and_follower(ca: &Ca) -> (Replica, Replica) {
     (a, b)
 }
 
+/// A Gateway that was deleted and created again has another fleet of the same name, on every replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_that_comes_back_is_counted_anew() {
+    let ca = Ca::new("ca");
+    let (a, b) = leader_and_follower(&ca).await;
+    let fleet = Fleet::named("shop", "edge");
+    let publish = || {
+        let changes = Changes { upserts: vec![Resource::new(Kind::Route, "r", b"1".to_vec())], removes: vec![] };
+        b.server.publish(Batch { fleet: fleet.clone(), changes }).unwrap();
+    };
+    let identity = ca.leaf("envoy").uri(&fleet.uri().unwrap()).make();
+    let connect = async || {
+        let client = Client::new(b.address).host("sesame").trust(&ca).identity(&identity);
+        XdsClient::to(client).id("one").ask_all(Ask::Route).replies(|_| Reply::Ack).connect().await.unwrap()
+    };
+    let mut ack_reports = a.replicas.ack_reports(fleet.clone());
+    ack_reports.ask(version("1"));
+    publish();
+    let before = connect().await;
+    counts(&mut ack_reports, &version("1"), "one that has it", |counts| counts.have == 1).await;
+    b.server.remove_fleet(&fleet);
+    drop(before);
+    counts(&mut ack_reports, &version("1"), "nobody", |counts| counts.clients() == 0).await;
+    publish();
+    let _after = connect().await;
+    counts(&mut ack_reports, &version("1"), "one that has it again", |counts| counts.have == 1).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_leader_knows_which_certificates_all_have() {
     let ca = Ca::new("c");

@@ -72,18 +72,18 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
     let stop_signal = signals::stop()?;
     let usual_log = (log.get)();
     let env = |name: &str| std::env::var(name).ok();
-    let (config, plan, connected) = match &args.sesame_config_name {
+    let (config, plan, connected, object) = match &args.sesame_config_name {
         Some(name) => {
             let connected = plan::access(&args, &Config::default()).connect().await;
             let connected = connected.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?;
-            let config = live::object::read(&connected.0, &args.namespace, name).await?;
+            let (config, object) = live::object::read(&connected.0, &args.namespace, name).await?;
             let plan = Plan::new(&args, config.clone(), env)?;
-            (config, plan, Some(connected))
+            (config, plan, Some(connected), Some(object))
         }
         None => {
             let config = args.config_path.as_deref().map_or_else(|| Ok(Config::default()), read)?;
             let plan = Plan::new(&args, config.clone(), env)?;
-            (config, plan, None)
+            (config, plan, None, None)
         }
     };
     if plan.verbose {
@@ -104,8 +104,10 @@ pub async fn run(args: Args, log: LogFilter) -> Result<()> {
             connected.coded(Code::ApiServerFailed, || "cannot connect to the API server".to_owned())?
         }
     };
-    let origin = match (&args.config_path, &args.sesame_config_name) {
-        (_, Some(name)) => ConfigSource::Object(client.clone(), args.namespace.clone(), name.clone()),
+    let origin = match (&args.config_path, args.sesame_config_name.clone().zip(object)) {
+        (_, Some((name, object))) => {
+            ConfigSource::Object(client.clone(), args.namespace.clone(), name, Box::new(object))
+        }
         (Some(path), None) => ConfigSource::File(path.clone()),
         (None, None) => ConfigSource::Flags,
     };

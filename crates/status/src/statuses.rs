@@ -356,7 +356,7 @@ impl Statuses {
             }
             Outcome::Conflict(current) => {
                 entry.fail(now);
-                self.learn(&key, current);
+                self.learn(&key, current, object.version);
             }
             Outcome::Failed => entry.fail(now),
         }
@@ -364,11 +364,16 @@ impl Statuses {
         lag
     }
 
-    /// Takes the object as it was read after a conflict. Verdicts are about what the watch has delivered: if more than the
-    /// status has changed, the watch will deliver that too, and new verdicts with it.
-    fn learn(&mut self, key: &ObjectRef, current: Option<Object>) {
+    /// Takes the object as it was read after a conflict with the version that was sent. Verdicts are about what the watch has delivered: if
+    /// more than the status has changed, the watch will deliver that too, and new verdicts with it.
+    fn learn(&mut self, key: &ObjectRef, current: Option<Object>, sent: u64) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         match (&entry.object, current.as_ref().and_then(Observed::new)) {
+            // What is read after a write is newer than it, unless the API server's data were restored from a backup meanwhile.
+            (Some(known), Some(current)) if known.uid == current.uid && current.version < sent => {
+                entry.object = Some(current);
+                entry.last = None;
+            }
             (Some(known), Some(current)) if known.equals_but_status(&current) => _ = entry.observe(current),
             (Some(known), Some(current)) if known.version > current.version => {}
             _ => self.forget(key),

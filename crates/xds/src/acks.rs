@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time;
+use tokio_util::sync::CancellationToken;
 
 use crate::ack_counts::{FleetAckCounts, STUCK};
 use crate::fleet::{Client, FleetRuntime};
@@ -219,6 +220,22 @@ impl AckWatch {
         }
     }
 
+    /// Cancelled when the fleet goes: one of its name that comes later is another, with clients of its own.
+    pub fn gone(&self) -> CancellationToken {
+        self.runtime.gone.clone()
+    }
+
+    /// The versions that are waited for.
+    pub fn watched(&self) -> Vec<Version> {
+        let of_kind = |kind: Kind| {
+            let names = self.watched[kind.index()].iter();
+            names.flat_map(move |(name, versions)| {
+                versions.keys().map(move |version| Version { kind, name: name.clone(), version: *version })
+            })
+        };
+        Kind::ALL.into_iter().flat_map(of_kind).collect()
+    }
+
     /// Waits for a version; its counts are told first.
     pub fn watch(&mut self, version: Version, now: Instant) {
         let Version { kind, name, version: hash } = &version;
@@ -308,8 +325,11 @@ impl AckWatch {
         let nodes = refused.filter_map(|(id, _)| Some(&self.clients.get(id)?.identity.node));
         let node = nodes.min()?;
         let rejections = self.runtime.rejections.of_resource(version.kind, &version.name);
-        let of_node = |known: &&Rejection| known.version == version.version && known.client.node == *node;
-        let text = rejections.iter().find(of_node).map_or("", |known| &*known.text);
+        let of_version = |known: &&Rejection| known.version == version.version;
+        let of_node = |known: &&Rejection| of_version(known) && known.client.node == *node;
+        // Of many that refuse it not all are remembered.
+        let text = rejections.iter().find(of_node).or_else(|| rejections.iter().find(of_version));
+        let text = text.map_or("", |known| &*known.text);
         Some(Nack { node: node.clone(), text: text[..text.floor_char_boundary(LONGEST_ERROR)].into() })
     }
 

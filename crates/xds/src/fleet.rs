@@ -127,9 +127,10 @@ impl FleetRuntime {
     pub fn publish(&self, changes: Changes, limit: usize) -> Result<Arc<Snapshot>, PublishError> {
         // Held until the snapshot is out, so that snapshots come out in order.
         let mut writer = self.writer.lock();
-        // Nobody is woken by the removal of what is not there.
+        // Nobody is woken by the removal of what is not there, unless what came before it was too large to be published.
         if writer.has_none_of(&changes)
             && let Some(current) = self.current()
+            && current.generation == writer.generation()
         {
             return Ok(current);
         }

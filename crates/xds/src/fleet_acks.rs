@@ -20,6 +20,8 @@ use crate::table::Snapshot;
 
 /// How many refused versions are remembered per fleet; what is refused is gone with the next version.
 const REMEMBERED: usize = 10_000;
+/// How many clients that refused one version are remembered: clients choose their ids. Who is forgotten may refuse it once more.
+const REMEMBERED_CLIENTS: usize = 64;
 
 /// Whose problem a rejection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +34,11 @@ pub enum RejectionCause {
 }
 
 impl RejectionCause {
-    fn of(text: &str) -> RejectionCause {
+    /// Only listeners are bound. The text about anything else may quote what a tenant wrote.
+    fn of(kind: Kind, text: &str) -> RejectionCause {
+        if kind != Kind::Listener {
+            return RejectionCause::Resource;
+        }
         let text = text.to_ascii_lowercase();
         let taken =
             ["address already in use", "address in use", "permission denied", "cannot assign requested address"];
@@ -82,7 +88,7 @@ impl Rejection {
             content: refused.entry.content(),
             held: refused.held.clone(),
             text: refused.text.clone(),
-            cause: RejectionCause::of(&refused.text),
+            cause: RejectionCause::of(refused.kind, &refused.text),
             origin: refused.entry.origin.clone(),
             at: SystemTime::now(),
             sequence: 0,
@@ -151,6 +157,9 @@ impl Rejections {
         let versions = all.entry((rejection.kind, rejection.name.clone())).or_default();
         let clients = versions.entry(rejection.version).or_default();
         clients.retain(|known| known.client.node != rejection.client.node);
+        if clients.len() >= REMEMBERED_CLIENTS {
+            clients.remove(0);
+        }
         clients.push(rejection.clone());
     }
 
@@ -208,5 +217,55 @@ impl Rejections {
     /// All rejections.
     pub fn all(&self) -> Vec<Rejection> {
         self.by_resource.lock().values().flat_map(BTreeMap::values).flatten().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Fleet;
+
+    fn rejection(node: usize) -> Rejection {
+        let client = Identity {
+            fleet: Fleet::Shared,
+            node: format!("envoy-{node}").into(),
+            version: "1.40.0".into(),
+            address: None,
+            ca_expirations: Vec::new(),
+        };
+        Rejection {
+            client: client.into(),
+            kind: Kind::Route,
+            name: "r".into(),
+            version: 1,
+            content: 1,
+            held: None,
+            text: "no".into(),
+            cause: RejectionCause::Resource,
+            origin: None,
+            at: SystemTime::UNIX_EPOCH,
+            sequence: 0,
+        }
+    }
+
+    /// Clients choose their ids, and come and go.
+    #[test]
+    fn of_the_clients_that_refuse_a_version_the_latest_are_remembered() {
+        let rejections = Rejections::default();
+        for node in 0..1_000 {
+            rejections.note(&mut rejection(node), || true);
+        }
+        assert_eq!(rejections.all().len(), REMEMBERED_CLIENTS);
+        assert!(rejections.of_node("envoy-0", "1.40.0").is_empty());
+        assert_eq!(rejections.of_node("envoy-999", "1.40.0").len(), 1);
+    }
+
+    #[test]
+    fn only_about_listeners_a_text_says_that_the_node_is_at_fault() {
+        let text = "cannot bind '0.0.0.0:80': Address already in use";
+        assert_eq!(RejectionCause::of(Kind::Listener, text), RejectionCause::Node);
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Listener) {
+            assert_eq!(RejectionCause::of(kind, text), RejectionCause::Resource, "{kind:?}");
+        }
     }
 }

@@ -49,6 +49,11 @@ impl Writer {
             && changes.removes.iter().all(|(kind, name)| self.snapshot.get(*kind, name).is_none())
     }
 
+    /// Counts the batches that were applied.
+    pub fn generation(&self) -> u64 {
+        self.snapshot.generation
+    }
+
     /// Applies one batch.
     pub fn apply(&mut self, changes: Changes) -> Arc<Snapshot> {
         let mut endpoints = BTreeSet::new();

@@ -196,7 +196,12 @@ impl PathMatch {
     pub fn is_acme(&self) -> bool {
         match self {
             PathMatch::Below(path) => path.as_str().starts_with(ACME) || path.as_str() == ACME.trim_end_matches('/'),
-            PathMatch::Exact(_) | PathMatch::Regex(_) | PathMatch::Prefix(_) => self.text().starts_with(ACME),
+            PathMatch::Exact(_) | PathMatch::Prefix(_) => self.text().starts_with(ACME),
+            // What follows may be another alternative, or make the final `/` optional.
+            PathMatch::Regex(regex) => regex
+                .as_str()
+                .strip_prefix(ACME)
+                .is_some_and(|rest| !rest.contains('|') && !rest.starts_with(['?', '*', '{'])),
             PathMatch::ExactIgnoreCase(_) | PathMatch::PrefixIgnoreCase(_) => {
                 self.text().get(..ACME.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACME))
             }
@@ -283,6 +288,13 @@ mod tests {
         assert!(PathMatch::Exact(path("/.well-known/acme-challenge/token")).is_acme());
         for text in ["/", "/.well-known", "/.well-known/acme-challenges", "/x/.well-known/acme-challenge"] {
             assert!(!PathMatch::below(&path(text)).is_acme(), "{text}");
+        }
+        let pattern = |rest: &str| PathMatch::Regex(Regex::parse(&format!("{ACME}{rest}")).expect("a pattern"));
+        for rest in ["[a-z]+", ".*", "(x)/y"] {
+            assert!(pattern(rest).is_acme(), "{rest}");
+        }
+        for rest in ["x|/login.*", "|/", "?", "*.*", "{0}login", "(x|y)"] {
+            assert!(!pattern(rest).is_acme(), "{rest}");
         }
     }
 

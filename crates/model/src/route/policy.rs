@@ -50,6 +50,23 @@ pub struct Policy {
     pub authorization: Authorization,
 }
 
+impl HeaderChanges {
+    /// How many headers an object may set and add, or remove, in one place. Envoy rejects more than 1,000 in a list, which has the
+    /// operator's and Sesame's own, too.
+    pub const MOST: usize = 400;
+
+    /// Says so of more.
+    ///
+    /// # Errors
+    /// That there are too many.
+    pub fn check_count(count: usize) -> Result<(), String> {
+        if count <= Self::MOST {
+            return Ok(());
+        }
+        Err(format!("must have at most {} headers, not {count}", Self::MOST))
+    }
+}
+
 impl StaticDefault for HeaderChanges {
     fn static_default() -> &'static Self {
         static NONE: HeaderChanges = HeaderChanges { set: Vec::new(), add: Vec::new(), remove: Vec::new() };

@@ -3,7 +3,7 @@
 use super::{Bed, certificate, service, slice};
 use model::{FleetId, FleetName, status::StatusValue};
 use pipeline::{Pipeline, Settings, settings::Packing};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -14,7 +14,7 @@ fn route(number: usize, path: &str) -> kinds::Object {
     object(&written_route(number, path))
 }
 
-fn written_route(number: usize, path: &str) -> serde_json::Value {
+fn written_route(number: usize, path: &str) -> Value {
     json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": { "name": format!("web-{number}") },
         "spec": {
@@ -22,6 +22,25 @@ fn written_route(number: usize, path: &str) -> serde_json::Value {
             "rules": [{ "matches": [{ "path": { "value": path } }], "backendRefs": [{ "name": "web-0", "port": 80 }] }],
         },
     })
+}
+
+fn class() -> kinds::Object {
+    object(&json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
+        "spec": { "controllerName": dialect_gateway::CONTROLLER },
+    }))
+}
+
+/// The Gateway of all routes.
+fn gateway(listeners: &Value) -> kinds::Object {
+    object(&json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
+        "spec": { "gatewayClassName": "sesame", "listeners": listeners },
+    }))
+}
+
+fn plaintext() -> Value {
+    json!({ "name": "http", "protocol": "HTTP", "port": 80 })
 }
 
 /// A route as it comes back after its status was written.
@@ -42,18 +61,9 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
     const ROUTES: usize = 10_000;
     /// How many rows one of them costs.
     const A_HANDFUL: u64 = 40;
-    let class = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
-        "spec": { "controllerName": dialect_gateway::CONTROLLER },
-    });
     let tls = json!({ "certificateRefs": [{ "name": "cert" }] });
-    let gateway = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
-        "spec": { "gatewayClassName": "sesame", "listeners": [
-            { "name": "http", "protocol": "HTTP", "port": 80 },
-            { "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "*.example.com", "tls": tls },
-        ] },
-    });
+    let https = json!({ "name": "https", "protocol": "HTTPS", "port": 443, "hostname": "*.example.com", "tls": tls });
+    let gateway = gateway(&json!([plaintext(), https]));
     let grant = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "ReferenceGrant", "metadata": { "name": "any" },
         "spec": {
@@ -62,7 +72,7 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
         },
     });
     for packing in [Packing::Plain, Packing::Scoped] {
-        let objects = [object(&class), object(&gateway), service(0), certificate()];
+        let objects = [class(), gateway.clone(), service(0), certificate()];
         let mut bed = Bed::of(packing, objects.into_iter().chain((0..ROUTES).map(|number| route(number, "/"))));
         let facts = bed.first.facts.iter().filter(|(object, _)| object.kind == kinds::kind::HTTP_ROUTE);
         let facts: BTreeSet<_> = facts.map(|(_, facts)| facts.as_ref().map(Arc::as_ptr)).collect();
@@ -91,14 +101,6 @@ fn a_certificate_wakes_no_route_and_a_route_no_gateway() {
 /// looked at again.
 #[test]
 fn a_route_costs_the_same_however_many_its_gateway_counts() {
-    let class = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
-        "spec": { "controllerName": dialect_gateway::CONTROLLER },
-    });
-    let gateway = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
-        "spec": { "gatewayClassName": "sesame", "listeners": [{ "name": "http", "protocol": "HTTP", "port": 80 }] },
-    });
     // The dependencies that each table has on record.
     let records = |bed: &Bed| -> Vec<(&'static str, i64)> {
         let counters = bed.pipeline.engine().counters();
@@ -106,7 +108,7 @@ fn a_route_costs_the_same_however_many_its_gateway_counts() {
     };
     for packing in [Packing::Plain, Packing::Scoped] {
         let [few, many] = [100, 10_000].map(|routes| {
-            let objects = [object(&class), object(&gateway), service(0)].into_iter();
+            let objects = [class(), gateway(&json!([plaintext()])), service(0)].into_iter();
             let mut bed = Bed::of(packing, objects.chain((0..routes).map(|number| route(number, "/"))));
             let before = records(&bed);
             let ((output, computed), read) = bed.reads(|bed| bed.put(route(routes, "/")));
@@ -126,7 +128,7 @@ fn a_route_costs_the_same_however_many_its_gateway_counts() {
 #[test]
 fn a_listener_set_wakes_its_own_routes_and_a_certificate_no_tls_route() {
     const ROUTES: usize = 500;
-    let of_api = |kind: &str, name: &str, spec: serde_json::Value| {
+    let of_api = |kind: &str, name: &str, spec: Value| {
         let metadata = json!({ "name": name });
         object(
             &json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec }),
@@ -177,15 +179,7 @@ fn tls_policy(number: usize, created: usize, hostname: &str) -> kinds::Object {
 #[test]
 fn a_tls_policy_that_is_not_in_effect_wakes_nobody() {
     const POLICIES: usize = 500;
-    let class = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass", "metadata": { "name": "sesame" },
-        "spec": { "controllerName": dialect_gateway::CONTROLLER },
-    });
-    let gateway = json!({
-        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": { "name": "web" },
-        "spec": { "gatewayClassName": "sesame", "listeners": [{ "name": "http", "protocol": "HTTP", "port": 80 }] },
-    });
-    let objects = [object(&class), object(&gateway), service(0), tls_policy(0, 10, "first.example.com")];
+    let objects = [class(), gateway(&json!([plaintext()])), service(0), tls_policy(0, 10, "first.example.com")];
     let objects = objects.into_iter().chain((1..POLICIES).map(|number| tls_policy(number, 20, "other.example.com")));
     let mut bed = Bed::of(Packing::Scoped, objects.chain((0..100).map(|number| route(number, "/"))));
     let of = |computed: &BTreeMap<&'static str, u64>, table: &str| computed.get(table).copied().unwrap_or_default();
@@ -201,7 +195,7 @@ fn a_tls_policy_that_is_not_in_effect_wakes_nobody() {
 #[test]
 fn an_edit_of_one_gateway_among_five_hundred_reaches_its_own_fleet() {
     const GATEWAYS: usize = 500;
-    let of_api = |kind: &str, name: String, spec: serde_json::Value| {
+    let of_api = |kind: &str, name: String, spec: Value| {
         let meta = json!({ "name": name, "uid": format!("uid-{name}") });
         object(&json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": kind, "metadata": meta, "spec": spec }))
     };

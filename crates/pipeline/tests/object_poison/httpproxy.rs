@@ -75,7 +75,11 @@ fn cookies(dice: &mut Dice) -> Value {
 fn limit(dice: &mut Dice) -> Value {
     let mut policy = json!({});
     if dice.roll(3) > 0 {
-        let headers = dice.list(2, |dice| json!({ "name": dice.text(&["x-a"]), "value": dice.text(&["a", "50%"]) }));
+        let mut number = 0;
+        let headers = dice.list(12, |dice| {
+            number += 1;
+            json!({ "name": dice.text(&[&format!("x-{number}")]), "value": dice.text(&["a", "50%"]) })
+        });
         policy["local"] = json!({ "requests": dice.number(&[1, 100]), "unit": dice.text(&["second", "minute", "hour"]),
             "burst": dice.number(&[0, 5]), "responseStatusCode": dice.number(&[429, 503]), "responseHeadersToAdd": headers });
     }

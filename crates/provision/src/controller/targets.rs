@@ -224,7 +224,14 @@ impl Targets {
                     target.repairs += u32::from(target.is_repair());
                     return Some((key, work));
                 }
-                None => self.settle(&key),
+                None => {
+                    // What had failed is by now as it should be, whoever did it.
+                    if target.problem.take().is_some() {
+                        target.failures = 0;
+                        self.note(&key);
+                    }
+                    self.settle(&key);
+                }
             }
         }
         None

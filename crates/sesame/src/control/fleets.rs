@@ -61,12 +61,13 @@ impl GatewayFleets {
             let id = FleetId::Named(name.clone().into());
             match fleet {
                 Some(fleet) => {
-                    gone.remove(&id);
+                    let is_back = gone.remove(&id);
                     let spec = spec(&fleet);
                     let stats = Bind::any(Pages::beside(&spec.ports).stats);
                     self.stats.insert(id.clone(), stats);
                     pipeline.set_fleet(&id, Some(self.settings_of(stats)));
-                    if self.tokens.as_ref().is_some_and(|tokens| tokens.set(&name, Some(&fleet.uid))) {
+                    let is_other = self.tokens.as_ref().is_some_and(|tokens| tokens.set(&name, Some(&fleet.uid)));
+                    if is_other || is_back {
                         // Another Gateway of that name: the tokens of the proxies of the one before are not valid any more.
                         server.disconnect(&xds_fleet(&id));
                     }

@@ -41,8 +41,8 @@ pub enum ConfigSource {
     Flags,
     /// In a file.
     File(PathBuf),
-    /// In a ContourConfiguration of this namespace and name.
-    Object(Client, String, String),
+    /// In a ContourConfiguration of this namespace and name, which was so at the start.
+    Object(Client, String, String, Box<Current>),
 }
 
 /// Why a configuration is not applied.
@@ -83,8 +83,8 @@ impl Live {
             match origin {
                 ConfigSource::Flags => std::future::pending().await,
                 ConfigSource::File(path) => self.follow_file(path).await,
-                ConfigSource::Object(client, namespace, name) => {
-                    self.follow_object(FollowedObject::new(client, &namespace, &name)).await;
+                ConfigSource::Object(client, namespace, name, at_start) => {
+                    self.follow_object(FollowedObject::new(client, &namespace, &name, &at_start)).await;
                 }
             }
         };

@@ -18,6 +18,8 @@ use tower::{Layer, Service};
 
 /// How long a connection may take. The library's half a minute is too long to notice that an address is dead.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a connection may bring nothing, for whoever sets no limit of its own: watches bring a bookmark about every minute.
+const SILENCE: Duration = Duration::from_secs(320);
 
 /// Where the API server is, who we are, and how often we may ask.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +65,8 @@ impl Access {
         let mut config = self.config().await?;
         let connection = Connection::new(config.cluster_url.to_string().trim_end_matches('/'));
         config.connect_timeout = Some(CONNECT);
+        config.read_timeout = Some(SILENCE);
+        config.reset_reader_on_write = true;
         // Whoever asks decides how long to go on.
         config.default_retry = false;
         let failed = |error| AccessError::Client(Box::new(error));

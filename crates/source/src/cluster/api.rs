@@ -1,4 +1,4 @@
-//! The four questions that are asked of the API server, and what can come of each.
+//! The questions that are asked of the API server, and what can come of each.
 //!
 //! In: a [`Target`] or a key. Out: bytes, or a [`Failure`] that says what to do about it. Nothing is decoded here, and
 //! nothing is tried again: who asks knows how long to go on.
@@ -7,7 +7,7 @@ use crate::cluster::{
     Connection, ServedVersions, Timing,
     backoff::{ApiConnection, jittered},
     target::{Target, object_url},
-    wire::{Kinds, Lines, Status},
+    wire::{Groups, Kinds, Lines, Status},
 };
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
@@ -16,10 +16,11 @@ use kinds::ObjectRef;
 use kube::client::Body;
 use model::Code;
 use std::{
+    collections::BTreeSet,
     error::Error,
     time::{Duration, Instant},
 };
-use tokio::time::timeout;
+use tokio::{sync::Mutex, time::timeout};
 
 /// Why there is no answer, or not the one that was asked for.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -119,11 +120,13 @@ pub struct Api {
     pub timing: Timing,
     pub connection: ApiConnection,
     pub versions: ServedVersions,
+    /// The paths of the groups that it served when it was asked last, by version.
+    groups: Mutex<Option<(Instant, BTreeSet<String>)>>,
 }
 
 impl Api {
     pub fn new(client: kube::Client, timing: Timing, connection: Connection, versions: ServedVersions) -> Self {
-        Self { client, timing, connection: ApiConnection::new(connection), versions }
+        Self { client, timing, connection: ApiConnection::new(connection), versions, groups: Mutex::default() }
     }
 
     /// One page of a list, or all of it.
@@ -166,6 +169,30 @@ impl Api {
             }
         }
         discovered
+    }
+
+    /// Whether the API server may have come to serve a kind that it did not serve: whether it has the kind's group in any version. Many kinds
+    /// share one answer for a while, so that what is not installed costs neither side much. What no CRD makes is always served, if not to us.
+    pub async fn may_serve(&self, target: &Target) -> bool {
+        if !target.is_custom() {
+            return true;
+        }
+        let mut groups = self.groups.lock().await;
+        let is_fresh = |asked: &Instant| asked.elapsed() < self.timing.absent_pause / 5;
+        if !groups.as_ref().is_some_and(|(asked, _)| is_fresh(asked)) {
+            *groups = self.groups().await.map(|groups| (Instant::now(), groups));
+        }
+        // Where the groups cannot be read, the kind itself is asked for.
+        groups.as_ref().is_none_or(|(_, groups)| target.discovery().any(|path| groups.contains(&path)))
+    }
+
+    async fn groups(&self) -> Option<BTreeSet<String>> {
+        let body = self.bytes("/apis", "application/json").await.ok()?;
+        let Groups { groups } = serde_json::from_slice(&body).ok()?;
+        let versions = groups.iter().flat_map(|group| &group.versions);
+        let paths: BTreeSet<String> = versions.map(|version| format!("/apis/{}", version.group_version)).collect();
+        // Every API server has some.
+        (!paths.is_empty()).then_some(paths)
     }
 
     async fn bytes(&self, url: &str, form: &'static str) -> Result<Bytes, Failure> {

@@ -119,14 +119,9 @@ impl Follower {
         let mut version: Option<String> = None;
         loop {
             let mut found = self.api.connection.watch();
-            let stopped = match &mut version {
-                Some(version) => self.watch(version).await,
-                None => self.list().await.map(|listed| version = Some(listed)),
-            };
-            let Err(stop) = stopped else { continue };
-            let Stop::Failed(failure) = stop else { return Closed };
-            let pause = match self.failed(failure, &mut version).await {
-                Ok(pause) => pause,
+            let pause = match self.next(&mut version).await {
+                Ok(None) => continue,
+                Ok(Some(pause)) => pause,
                 Err(Closed) => return Closed,
             };
             tokio::select! {
@@ -134,6 +129,22 @@ impl Follower {
                 _ = found.changed(), if pause.is_for_connection => {}
                 () = self.feeder.closed() => return Closed,
             }
+        }
+    }
+
+    /// Lists, or watches from a version on; how long to rest before the next try, unless it can go on at once.
+    async fn next(&mut self, version: &mut Option<String>) -> Result<Option<Pause>, Closed> {
+        let stopped = match version {
+            Some(version) => self.watch(version).await,
+            None if self.presence == Presence::Absent && !self.api.may_serve(&self.target).await => {
+                return Ok(Some(Pause { time: self.absent_backoff.pause(None), is_for_connection: false }));
+            }
+            None => self.list().await.map(|listed| *version = Some(listed)),
+        };
+        match stopped {
+            Ok(()) => Ok(None),
+            Err(Stop::Closed) => Err(Closed),
+            Err(Stop::Failed(failure)) => self.failed(failure, version).await.map(Some),
         }
     }
 

@@ -167,6 +167,28 @@ pub struct KindName<'a> {
     pub name: Cow<'a, str>,
 }
 
+/// The groups of an API server, each with its versions.
+#[derive(Debug, Deserialize)]
+pub struct Groups<'a> {
+    #[serde(borrow, default)]
+    pub groups: Vec<Group<'a>>,
+}
+
+/// See [`Groups`].
+#[derive(Debug, Deserialize)]
+pub struct Group<'a> {
+    #[serde(borrow, default)]
+    pub versions: Vec<GroupVersion<'a>>,
+}
+
+/// See [`Groups`].
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupVersion<'a> {
+    #[serde(borrow)]
+    pub group_version: Cow<'a, str>,
+}
+
 /// Longer than any object: etcd takes a few megabytes at most.
 const LONGEST: usize = 64 << 20;
 

@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use crate::mirror::TIMEOUT;
+
 /// What is answered.
 pub enum Answer {
     /// This, in one piece.
@@ -31,6 +33,45 @@ pub enum Answer {
 }
 
 type Script = dyn Fn(&str) -> Answer + Send + Sync;
+
+/// Watches that stay open, with a way to speak in the last one.
+#[derive(Clone, Default)]
+pub struct Watches(Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>>);
+
+impl Watches {
+    /// One more.
+    pub fn open(&self) -> Answer {
+        let (sender, answer) = watch();
+        self.0.lock().push(sender);
+        answer
+    }
+
+    /// Says something in the last one.
+    pub fn say(&self, line: String) {
+        self.0.lock().last().unwrap().send(line).unwrap();
+    }
+
+    /// Waits until so many are open.
+    pub async fn opened(&self, count: usize) {
+        let look = async || (self.count() >= count).then_some(()).ok_or("not yet");
+        testbed::eventually("a watch", TIMEOUT, look).await.unwrap();
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Says something in each of them.
+    pub fn say_in_all(&self, line: &str) {
+        self.0.lock().iter().for_each(|watch| watch.send(line.to_owned()).unwrap());
+    }
+
+    /// Ends all of them.
+    pub fn end(&self) {
+        self.0.lock().clear();
+    }
+}
 
 /// A server with a script.
 pub struct Fake {

@@ -2,50 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use kinds::{Kind, kind};
+use kinds::kind;
 use model::Code;
-use parking_lot::Mutex;
 use source::cluster::{Options, Timing};
-use tokio::sync::mpsc::UnboundedSender;
 
-use crate::fake::{Answer, Fake, event, page, service, status, watch};
+use crate::fake::{Answer, Fake, Watches, event, page, service, status};
 use crate::mirror::{Mirror, TIMEOUT, hasty, options};
-
-const DELEGATION: Kind = kind::CONTOUR_TLS_CERTIFICATE_DELEGATION;
-
-/// Watches that stay open, with a way to speak in the last one.
-#[derive(Clone, Default)]
-struct Watches(Arc<Mutex<Vec<UnboundedSender<String>>>>);
-
-impl Watches {
-    fn open(&self) -> Answer {
-        let (sender, answer) = watch();
-        self.0.lock().push(sender);
-        answer
-    }
-
-    fn say(&self, line: String) {
-        self.0.lock().last().unwrap().send(line).unwrap();
-    }
-
-    /// Waits until so many are open.
-    async fn opened(&self, count: usize) {
-        let look = async || (self.0.lock().len() >= count).then_some(()).ok_or("not yet");
-        testbed::eventually("a watch", TIMEOUT, look).await.unwrap();
-    }
-
-    /// Says something in each of them.
-    fn say_in_all(&self, line: &str) {
-        self.0.lock().iter().for_each(|watch| watch.send(line.to_owned()).unwrap());
-    }
-
-    /// Ends all of them.
-    fn end(&self) {
-        self.0.lock().clear();
-    }
-}
 
 #[tokio::test]
 async fn refusals_are_outlasted() {
@@ -201,7 +165,7 @@ async fn a_watch_that_fails_again_and_again_in_its_stream_is_listed_again() {
                 }
                 answer
             }
-            _ if said.0.lock().is_empty() => page(7, "", &[service("a", 1)]),
+            _ if said.count() == 0 => page(7, "", &[service("a", 1)]),
             _ => page(9, "", &[service("a", 1), service("b", 9)]),
         })
         .await;
@@ -266,131 +230,6 @@ async fn a_watch_that_misses_changes_is_told_until_it_brings_something() {
 }
 
 #[tokio::test]
-async fn a_kind_is_missing_only_if_a_server_that_is_ready_says_so() {
-    let stage = Arc::new(AtomicUsize::new(0));
-    let watches = Watches::default();
-    let (now, open) = (stage.clone(), watches.clone());
-    let fake = Fake::start(move |url| match (url, now.load(Ordering::SeqCst)) {
-        ("/readyz", 0) => status(503, "crd-informer-synced failed"),
-        ("/readyz", _) => Answer::Text(200, "ok".to_owned()),
-        (_, 0 | 1 | 3) => status(404, "the server could not find the requested resource"),
-        (url, _) if url.contains("watch=") => open.open(),
-        _ => page(7, "", &[service("a", 1)]),
-    })
-    .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
-    mirror.listen(Duration::from_millis(300)).await;
-    assert!(!mirror.is_synced, "a server that is starting was believed");
-    stage.store(1, Ordering::SeqCst);
-    mirror.synced().await;
-    assert!(mirror.objects.is_empty());
-    // The CRD is made.
-    stage.store(2, Ordering::SeqCst);
-    mirror.until("what there is of it", |mirror| mirror.objects.len() == 1).await;
-    // And taken away, or so it seems for a while.
-    stage.store(3, Ordering::SeqCst);
-    watches.end();
-    assert_eq!(mirror.listen(Duration::from_millis(200)).await, 0, "the first word was believed");
-    mirror.until("it to be gone", |mirror| mirror.objects.is_empty()).await;
-}
-
-/// At a start many kinds may be missing: a server that is ready, and lists their group without them, is not asked again before the rest
-/// is served.
-#[tokio::test]
-async fn a_kind_that_a_ready_server_does_not_list_in_its_group_is_taken_for_empty_at_once() {
-    let fake = Fake::start(move |url| match url {
-        "/readyz" => Answer::Text(200, "ok".to_owned()),
-        // The group is there, with another kind.
-        "/apis/gateway.networking.k8s.io/v1" => {
-            Answer::Text(200, r#"{"resources": [{"name": "gateways"}, {"name": "gateways/status"}]}"#.to_owned())
-        }
-        _ => status(404, "the server could not find the requested resource"),
-    })
-    .await;
-    let hour = Duration::from_secs(3600);
-    let timing = Timing { shortest_pause: hour, longest_pause: hour, absent_pause: hour, ..hasty() };
-    let mut mirror = Mirror::start(fake.client(), Options { timing, ..options(&[kind::TCP_ROUTE]) });
-    mirror.synced().await;
-    assert!(mirror.problems.is_empty(), "{}", mirror.complaints());
-    assert_eq!(fake.asked("/tcproutes").len(), 2, "once in each version");
-}
-
-/// Behind one address there may be several API servers: one that is ready, and one that has just started and knows no CRDs.
-#[tokio::test]
-async fn a_kind_whose_group_is_not_listed_either_is_asked_for_again() {
-    let lists = Arc::new(AtomicUsize::new(0));
-    let (watches, asked) = (Watches::default(), lists.clone());
-    let fake = Fake::start(move |url| match url {
-        "/readyz" => Answer::Text(200, "ok".to_owned()),
-        url if url.contains("watch=") => watches.open(),
-        url if url.contains("/tlscertificatedelegations") && asked.fetch_add(1, Ordering::SeqCst) > 0 => {
-            page(7, "", &[service("a", 1)])
-        }
-        _ => status(404, "the server could not find the requested resource"),
-    })
-    .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
-    mirror.synced().await;
-    assert_eq!(mirror.objects.len(), 1, "one answer was believed");
-}
-
-/// As above, and the other server lists the kind: what it says is believed, however often the first one does not find it.
-#[tokio::test]
-async fn a_kind_that_is_listed_is_not_missing() {
-    let lists = Arc::new(AtomicUsize::new(0));
-    let (watches, asked) = (Watches::default(), lists.clone());
-    let fake = Fake::start(move |url| match url {
-        "/readyz" => Answer::Text(200, "ok".to_owned()),
-        url if url.contains("watch=") => watches.open(),
-        url if url.contains("/tlscertificatedelegations") && asked.fetch_add(1, Ordering::SeqCst) > 5 => {
-            page(7, "", &[service("a", 1)])
-        }
-        "/apis/projectcontour.io/v1" => {
-            Answer::Text(200, r#"{"resources": [{"name": "tlscertificatedelegations"}]}"#.to_owned())
-        }
-        _ => status(404, "the server could not find the requested resource"),
-    })
-    .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
-    mirror.synced().await;
-    assert_eq!(mirror.objects.len(), 1, "it was taken for missing");
-}
-
-/// As above, and no server finds it, as where the list of kinds is stale: that is reported until it is found, or no longer listed.
-#[tokio::test]
-async fn a_kind_that_is_listed_and_never_found_is_reported() {
-    const LISTED: &str = "tlscertificatedelegations";
-    for (stage, objects) in [(1, 1), (2, 0)] {
-        let (watches, now) = (Watches::default(), Arc::new(AtomicUsize::new(0)));
-        let of = now.clone();
-        let fake = Fake::start(move |url| match (url, of.load(Ordering::SeqCst)) {
-            ("/readyz", _) => Answer::Text(200, "ok".to_owned()),
-            ("/apis/projectcontour.io/v1", stage) => {
-                let name = if stage == 2 { "httpproxies" } else { LISTED };
-                Answer::Text(200, format!(r#"{{"resources": [{{"name": "{name}"}}]}}"#))
-            }
-            (url, _) if url.contains("watch=") => watches.open(),
-            (_, 1) => page(7, "", &[service("a", 1)]),
-            _ => status(404, "the server could not find the requested resource"),
-        })
-        .await;
-        let doubt = Duration::from_millis(300);
-        let options = Options { timing: Timing { doubt, ..hasty() }, ..options(&[DELEGATION]) };
-        let begun = Instant::now();
-        let mut mirror = Mirror::start(fake.client(), options);
-        mirror.until("the complaint", |mirror| mirror.complaints().contains("lists the kind")).await;
-        assert!(begun.elapsed() > doubt, "the first answers were reported");
-        assert!(!mirror.is_synced && mirror.complaints().contains("could not find"), "{}", mirror.complaints());
-        let told: Vec<Code> = mirror.problems.values().flatten().map(|problem| problem.code).collect();
-        assert_eq!(told, [Code::ApiServerError]);
-        now.store(stage, Ordering::SeqCst);
-        mirror.synced().await;
-        mirror.until("the complaint to be over", |mirror| mirror.problems.is_empty()).await;
-        assert_eq!(mirror.objects.len(), objects);
-    }
-}
-
-#[tokio::test]
 async fn without_the_right_to_what_matters_nothing_is_synced_and_without_other_rights_it_is() {
     let granted = Arc::new(AtomicUsize::new(0));
     let watches = Watches::default();
@@ -429,7 +268,7 @@ async fn a_kind_that_is_forbidden_is_not_one_that_is_missing() {
         _ => status(403, "forbidden"),
     })
     .await;
-    let mut mirror = Mirror::start(fake.client(), options(&[DELEGATION]));
+    let mut mirror = Mirror::start(fake.client(), options(&[kind::CONTOUR_TLS_CERTIFICATE_DELEGATION]));
     mirror.until("the complaint", |mirror| mirror.complaints().contains("nothing is served without")).await;
     mirror.listen(Duration::from_millis(300)).await;
     assert!(!mirror.is_synced, "a right that is missing took hosts away");

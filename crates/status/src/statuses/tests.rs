@@ -272,6 +272,24 @@ fn a_conflict_is_decided_anew() {
     assert!(world.next().is_none());
 }
 
+/// Versions begin again where they were when the backup was made.
+#[test]
+fn an_object_that_was_restored_from_a_backup_is_written_again() {
+    let mut world = World::synced();
+    world.observe(&silent("a", 1000));
+    world.observe(&silent("a", 400));
+    world.claim(true);
+    let write = world.next().unwrap();
+    assert_eq!(write.object.version, 1000);
+    world.statuses.done(write, Outcome::Conflict(Some(silent("a", 400))), world.now);
+    world.wait(RETRY.0);
+    let write = world.next().unwrap();
+    assert_eq!(write.object.version, 400);
+    world.write(write, 401);
+    world.wait(RETRY.1);
+    assert!(world.next().is_none());
+}
+
 #[test]
 fn what_the_watch_has_not_brought_is_not_decided_on() {
     let mut world = World::synced();

@@ -6,14 +6,18 @@ use envoy_api::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, Disco
 use envoy_api::envoy::config::core::v3::{TransportSocket, transport_socket};
 use envoy_api::envoy::config::listener::v3::{Filter, FilterChain, Listener, filter};
 use envoy_api::envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfiguration};
+use envoy_api::envoy::extensions::common::matching::v3::ExtensionWithMatcher;
+use envoy_api::envoy::extensions::filters::http::composite::v3::ExecuteFilterAction;
 use envoy_api::envoy::extensions::filters::network::http_connection_manager::v3::{
-    HttpConnectionManager, http_connection_manager::RouteSpecifier, http_filter, scoped_routes,
+    HttpConnectionManager, HttpFilter, http_connection_manager::RouteSpecifier, http_filter, scoped_routes,
 };
 use envoy_api::envoy::extensions::transport_sockets::tls::cert_selectors::on_demand_secret::v3::Config as OnDemandSecret;
 use envoy_api::envoy::extensions::transport_sockets::tls::v3::common_tls_context::ValidationContextType;
 use envoy_api::envoy::extensions::transport_sockets::tls::v3::{
     CommonTlsContext, DownstreamTlsContext, SdsSecretConfig, UpstreamTlsContext,
 };
+use envoy_api::xds::r#type::matcher::v3::Matcher;
+use envoy_api::xds::r#type::matcher::v3::matcher::{MatcherType, OnMatch, on_match};
 use envoy_api::{Message, unpack};
 
 use super::Kind;
@@ -90,16 +94,40 @@ fn of_manager(manager: &HttpConnectionManager) -> Vec<Ref> {
         Some(RouteSpecifier::RouteConfig(route)) => refs.extend(of_route(route)),
         None => {}
     }
-    let discovered = |filter: &&_| matches!(of_type(filter), Some(http_filter::ConfigType::ConfigDiscovery(_)));
-    let filters = manager.http_filters.iter().filter(discovered);
-    refs.extend(filters.map(|filter| Ref::One(Kind::Extension, filter.name.clone())));
+    refs.extend(manager.http_filters.iter().flat_map(of_http_filter));
     refs
 }
 
-fn of_type(
-    filter: &envoy_api::envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter,
-) -> Option<&http_filter::ConfigType> {
-    filter.config_type.as_ref()
+fn of_http_filter(filter: &HttpFilter) -> Vec<Ref> {
+    match &filter.config_type {
+        Some(http_filter::ConfigType::ConfigDiscovery(_)) => vec![Ref::One(Kind::Extension, filter.name.clone())],
+        Some(http_filter::ConfigType::TypedConfig(any)) => {
+            let matching = unpack::<ExtensionWithMatcher>(any).ok().and_then(|extension| extension.xds_matcher);
+            matching.iter().flat_map(of_matcher).collect()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// The filters among which a composite filter chooses.
+fn of_matcher(matcher: &Matcher) -> Vec<Ref> {
+    let listed = match &matcher.matcher_type {
+        Some(MatcherType::MatcherList(list)) => list.matchers.iter().filter_map(|one| one.on_match.as_ref()).collect(),
+        Some(MatcherType::MatcherTree(_)) | None => Vec::new(),
+    };
+    listed.into_iter().chain(matcher.on_no_match.as_deref()).flat_map(of_match).collect()
+}
+
+fn of_match(matched: &OnMatch) -> Vec<Ref> {
+    match &matched.on_match {
+        Some(on_match::OnMatch::Matcher(matcher)) => of_matcher(matcher),
+        Some(on_match::OnMatch::Action(action)) => {
+            let action = action.typed_config.as_ref().and_then(|any| unpack::<ExecuteFilterAction>(any).ok());
+            let discovered = action.and_then(|action| action.dynamic_config);
+            discovered.map(|discovered| Ref::One(Kind::Extension, discovered.name)).into_iter().collect()
+        }
+        None => Vec::new(),
+    }
 }
 
 /// A scope that is loaded on demand waits for a request.

@@ -378,6 +378,10 @@ async fn a_type_that_is_too_large_is_kept_back_until_it_fits() {
 
     // The sum counts, not only the one.
     publish(vec![large("b", 900), large("d", 900)]).unwrap_err();
+    // It stays too large when what was never there goes.
+    let removes = vec![(Kind::Cluster, "nobody's".into())];
+    let batch = Batch { fleet: Fleet::Shared, changes: Changes { upserts: vec![], removes } };
+    running.server.publish(batch).unwrap_err();
     let acks = running.server.acks(&Fleet::Shared).unwrap();
     assert!(acks.snapshot().unwrap().get(Kind::Cluster, "c").is_some());
     assert!(acks.snapshot().unwrap().get(Kind::Listener, "b").is_none(), "all of a batch or nothing");

@@ -94,7 +94,9 @@ pub(crate) fn added(
     written: &Checked<Option<Map<AddedHeader>>>,
 ) -> AddedHeaders {
     let (mut set, mut add) = (BTreeMap::new(), BTreeMap::new());
-    for (name, header) in problems.optional(field, written)? {
+    let written = problems.optional(field, written)?;
+    check_count(problems, field, written.len())?;
+    for (name, header) in written {
         let field = format!("{field}.{name}");
         let reject = |why: String| Problem::new(Code::MappingPolicy, &field, why);
         let parsed = MutableHeader::parse(name).map_err(|error| reject(error.to_string()));
@@ -120,12 +122,19 @@ pub(crate) fn removed(
     written: &Checked<Option<Box<[Box<str>]>>>,
 ) -> Option<Vec<MutableHeader>> {
     let mut remove = BTreeSet::new();
-    for name in problems.optional(field, written)? {
+    let written = problems.optional(field, written)?;
+    check_count(problems, field, written.len())?;
+    for name in written {
         let found = MutableHeader::parse(name);
         let found = found.map_err(|error| Problem::new(Code::MappingPolicy, field, error.to_string()));
         remove.extend(problems.parsed(found));
     }
     Some(remove.into_iter().collect())
+}
+
+/// Refuses more headers than a list may have.
+fn check_count(problems: &mut Problems<'_>, field: &str, count: usize) -> Option<()> {
+    problems.parsed(HeaderChanges::check_count(count).map_err(|why| Problem::new(Code::MappingPolicy, field, why)))
 }
 
 /// `l5d-dst-override`, by which Linkerd knows the service.

@@ -114,6 +114,12 @@ fn over_http(field: &str, http: &HttpHealthCheck) -> Result<Probe, Problem> {
 /// Changes of the headers of the request.
 fn headers(at: &impl Fn(&str) -> String, http: &HttpHealthCheck) -> Result<HeaderChanges, Problem> {
     let mut changes = HeaderChanges::default();
+    for (list, count) in [
+        ("add_request_headers", http.add_request_headers.len()),
+        ("remove_request_headers", http.remove_request_headers.len()),
+    ] {
+        HeaderChanges::check_count(count).map_err(|why| Problem::new(Code::MappingPolicy, &at(list), why))?;
+    }
     for (name, header) in &http.add_request_headers {
         let reject = |why: String| Problem::new(Code::MappingPolicy, &at(&format!("add_request_headers.{name}")), why);
         let parsed = MutableHeader::parse(name).map_err(|error| reject(error.to_string()))?;

@@ -29,6 +29,14 @@ pub(crate) fn changes(
     field: &FieldPath,
     wrong: &mut Wrong,
 ) -> (HeaderChanges, Option<HeaderValue>) {
+    for (list, count) in
+        [("set", written.set.iter().count() + written.add.iter().count()), ("remove", written.remove.iter().count())]
+    {
+        if let Err(why) = HeaderChanges::check_count(count) {
+            wrong.add(reject(&field.field(list), why));
+            return (HeaderChanges::default(), None);
+        }
+    }
     let (mut set, mut host) = (BTreeMap::new(), None);
     for (field, header) in good(&written.set, &field.field("set"), wrong) {
         let value = wrong.take(value(header, &field));

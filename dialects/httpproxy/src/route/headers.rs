@@ -81,6 +81,9 @@ impl Reader<'_> {
         notes: &mut Vec<Rejection>,
     ) -> Result<(HeaderChanges, Option<HostRewrite>), Rejection> {
         let Some(policy) = optional(policy)? else { return Ok(Default::default()) };
+        for (list, count) in [("set", policy.set.len()), ("remove", policy.remove.len())] {
+            HeaderChanges::check_count(count).map_err(|why| self.reject(&field.field(list), why))?;
+        }
         let mut set = BTreeMap::new();
         let mut host = None;
         for (index, entry) in policy.set.iter().enumerate() {

@@ -14,6 +14,9 @@ use model::{
 };
 use std::time::Duration;
 
+/// How many headers Envoy adds to a response that is limited.
+const MOST_HEADERS: usize = 10;
+
 /// Reads the local limit of a route or, with another code, of a host.
 pub(crate) fn local(
     policy: &Checked<Option<Box<RateLimitPolicy>>>,
@@ -43,6 +46,10 @@ pub(crate) fn local(
     let status = known.ok_or_else(|| {
         reject("responseStatusCode", format!("must be a registered HTTP error status code, not {status}"))
     })?;
+    let count = local.response_headers_to_add.len();
+    if count > MOST_HEADERS {
+        return Err(reject("responseHeadersToAdd", format!("must have at most {MOST_HEADERS} headers, not {count}")));
+    }
     let mut headers = Vec::new();
     for (index, entry) in local.response_headers_to_add.iter().enumerate() {
         let at = |name: &str| field.field("responseHeadersToAdd").index(index).field(name);

@@ -118,6 +118,25 @@ fn a_fleet_in_trouble_waits_alone_and_is_told_of() {
     assert_eq!(targets.statuses()[0].1.as_ref().expect("a status").problem, None);
 }
 
+/// As when the answer of the API server was lost, or when what could not be repaired was undone by its author.
+#[test]
+fn trouble_is_over_once_there_is_nothing_left_to_do() {
+    let (mut targets, now) = (started(), Instant::now());
+    let spec = spec("edge", "1", 80);
+    want(&mut targets, &spec);
+    fail(&mut targets, now);
+    let problem = |targets: &mut Targets| targets.statuses().pop().and_then(|(_, status)| status?.problem);
+    assert!(problem(&mut targets).is_some());
+    let applied = FleetObjects::new(spec, &settings(), None);
+    for kind in ObjectKind::ALL {
+        targets.observe(kind, applied.get(kind).expect("one of each").body.clone());
+    }
+    assert!(targets.next(now + BACKOFF.0).is_none());
+    let statuses = targets.statuses();
+    assert_eq!(statuses.len(), 1, "{statuses:?}");
+    assert_eq!(statuses[0].1.as_ref().expect("a status").problem, None);
+}
+
 #[test]
 fn what_somebody_changes_is_repaired_at_a_pace_that_slows() {
     let (mut targets, now) = (started(), Instant::now());

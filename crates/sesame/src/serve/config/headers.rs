@@ -5,6 +5,7 @@ use super::value::{BOOLEAN, Wrong, boolean, list, map, text};
 use kinds::Node;
 use model::MutableHeader;
 use model::header::{HeaderError, HeaderFormat};
+use model::route::HeaderChanges;
 use std::collections::{BTreeMap, BTreeSet};
 
 const SET: &str = "a map of names to values";
@@ -32,6 +33,7 @@ fn values(node: &Node<'_>) -> Result<BTreeMap<MutableHeader, Box<str>>, Wrong> {
         }
         Ok((header(key)?, value.into()))
     })?;
+    HeaderChanges::check_count(entries.len()).map_err(Wrong::new)?;
     let mut values = BTreeMap::new();
     for (name, value) in entries {
         if values.contains_key(&name) {
@@ -43,7 +45,9 @@ fn values(node: &Node<'_>) -> Result<BTreeMap<MutableHeader, Box<str>>, Wrong> {
 }
 
 fn names(node: &Node<'_>) -> Result<BTreeSet<MutableHeader>, Wrong> {
-    list(node, |item| header(&text(item)?)).map(|names| names.into_iter().collect())
+    let names = list(node, |item| header(&text(item)?))?;
+    HeaderChanges::check_count(names.len()).map_err(Wrong::new)?;
+    Ok(names.into_iter().collect())
 }
 
 fn header(text: &str) -> Result<MutableHeader, Wrong> {

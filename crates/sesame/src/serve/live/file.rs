@@ -4,17 +4,21 @@
 //! one and the swapped symlink of a mounted ConfigMap alike, on every file system. A text counts once it was read twice in a row,
 //! so that a file that is being written is not taken for a short one.
 
+use std::error::Error;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::Code;
 use source::{Problem, SourceLocation};
-use tokio::io::AsyncReadExt;
-use tokio::time::{self, Interval, MissedTickBehavior};
+use tokio::time::{self, Instant};
 
-/// How often the file is read. A change takes effect after twice that.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// How long after it was read a file is read again.
+const INTERVAL: Duration = Duration::from_millis(400);
+/// The same where it had another text than before.
+const CONFIRMATION: Duration = Duration::from_millis(100);
 /// The largest file that is read.
 const LARGEST: u64 = 1 << 20;
 
@@ -24,7 +28,7 @@ type Read = Result<String, (Code, String)>;
 /// A file that is followed.
 pub struct FollowedFile {
     path: Arc<Path>,
-    looks: Interval,
+    next_look: Instant,
     /// What was read last.
     seen: Option<Read>,
     /// What was reported last.
@@ -34,17 +38,17 @@ pub struct FollowedFile {
 impl FollowedFile {
     /// Nothing is known of it yet.
     pub fn new(path: PathBuf) -> Self {
-        let mut looks = time::interval(INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { path: path.into(), looks, seen: None, reported: None }
+        Self { path: path.into(), next_look: Instant::now(), seen: None, reported: None }
     }
 
     /// The text, once it is another than it was. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Result<String, Vec<Problem>> {
         loop {
-            self.looks.tick().await;
-            let now = read(&self.path).await;
-            if self.seen.as_ref() == Some(&now) && self.reported.as_ref() != Some(&now) {
+            time::sleep_until(self.next_look).await;
+            let now = read(self.path.clone()).await;
+            let is_settled = self.seen.as_ref() == Some(&now);
+            self.next_look = Instant::now() + if is_settled { INTERVAL } else { CONFIRMATION };
+            if is_settled && self.reported.as_ref() != Some(&now) {
                 self.reported = Some(now.clone());
                 let at = SourceLocation::file(self.path.clone());
                 return now.map_err(|(code, why)| vec![Problem::new(code, why).at(at)]);
@@ -54,16 +58,24 @@ impl FollowedFile {
     }
 }
 
-async fn read(path: &Path) -> Read {
-    let unreadable =
-        |error: std::io::Error| (Code::FileNotReadable, format!("the configuration file cannot be read: {error}"));
+/// On another thread: whatever a file system takes for it, nobody else waits.
+async fn read(path: Arc<Path>) -> Read {
+    let text = tokio::task::spawn_blocking(move || read_now(&path)).await;
+    text.unwrap_or_else(|error| Err(unreadable(&error)))
+}
+
+fn read_now(path: &Path) -> Read {
     let mut text = String::new();
-    let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
-    let length = file.take(LARGEST + 1).read_to_string(&mut text).await.map_err(unreadable)?;
+    let file = File::open(path).map_err(|error| unreadable(&error))?;
+    let length = file.take(LARGEST + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
     if length as u64 > LARGEST {
         return Err((Code::FileTooLarge, format!("the configuration file has more than {LARGEST} bytes")));
     }
     Ok(text)
+}
+
+fn unreadable(error: &dyn Error) -> (Code, String) {
+    (Code::FileNotReadable, format!("the configuration file cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -48,13 +48,14 @@ fn api(client: &Client, kind: Kind, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), namespace, &resource)
 }
 
-/// Reads the configuration once, at the start; logs every problem that it has.
+/// Reads the configuration once, at the start, and says which object it is of; logs every problem that it has.
 ///
 /// # Errors
 /// That there is no such object, that the API server does not say, or that it cannot be used.
-pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<Config> {
-    let problems = match Config::of_object(&get(client, namespace, name).await?.spec) {
-        Ok(config) => return Ok(config),
+pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<(Config, Current)> {
+    let current = get(client, namespace, name).await?;
+    let problems = match Config::of_object(&current.spec) {
+        Ok(config) => return Ok((config, current)),
         Err(problems) => problems,
     };
     for problem in &problems {
@@ -89,14 +90,17 @@ pub struct FollowedObject {
 }
 
 impl FollowedObject {
-    /// Nothing is known of it yet.
-    pub fn new(client: Client, namespace: &str, name: &str) -> Self {
+    /// Follows it from the state on that was read at the start. Until the group whose object that was has told of it, an object of the
+    /// other group does not count more than it did then.
+    pub fn new(client: Client, namespace: &str, name: &str, at_start: &Current) -> Self {
         let watches = kinds().map(|kind| watch(api(&client, kind, namespace), kind, name));
         Self {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             events: Box::pin(stream::select_all(watches)),
-            known: kinds().map(|kind| (kind, None)).collect(),
+            known: kinds()
+                .map(|kind| (kind, Some(at_start.clone()).filter(|_| at_start.object.kind() == kind)))
+                .collect(),
         }
     }
 
