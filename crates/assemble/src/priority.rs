@@ -8,13 +8,27 @@ use std::{collections::BTreeSet, sync::Arc};
 
 /// The most pairs of objects of a host that get a verdict.
 pub const MOST_PAIRS: usize = 100;
+/// The most pairs of routes of a host that are compared for that: one object may have very many.
+const MOST_COMPARISONS: usize = 1_000_000;
 
 /// The verdicts on routes in the order in which they are tried, on [`MOST_PAIRS`] of objects and no more.
 pub fn taken(host: &Host, routes: &[Arc<Route>]) -> Vec<Verdict> {
     let mut pairs = BTreeSet::new();
     let mut verdicts = Vec::new();
+    if routes.first().is_none_or(|first| first.precedence.priority <= 0) {
+        return verdicts;
+    }
+    let beginnings: Vec<&str> = routes.iter().map(|route| beginning(&route.path)).collect();
+    let mut comparisons = 0;
     for (at, strong) in routes.iter().enumerate().take_while(|(_, route)| route.precedence.priority > 0) {
-        for weak in routes[at + 1..].iter().filter(|weak| takes(strong, weak)) {
+        for (below, weak) in routes.iter().enumerate().skip(at + 1) {
+            comparisons += 1;
+            if comparisons > MOST_COMPARISONS {
+                return verdicts;
+            }
+            if !has_priority(strong, weak) || !covers((&strong.path, beginnings[at]), (&weak.path, beginnings[below])) {
+                continue;
+            }
             if pairs.insert((&strong.origin.object, &weak.origin.object)) {
                 verdicts.extend(pair(host, strong, weak));
             }
@@ -28,19 +42,22 @@ pub fn taken(host: &Host, routes: &[Arc<Route>]) -> Vec<Verdict> {
 
 /// Whether a route has requests of another namespace's because of its priority.
 pub fn takes(strong: &Route, weak: &Route) -> bool {
+    has_priority(strong, weak) && covers((&strong.path, beginning(&strong.path)), (&weak.path, beginning(&weak.path)))
+}
+
+fn has_priority(strong: &Route, weak: &Route) -> bool {
     strong.precedence.priority > weak.precedence.priority.max(0)
         && strong.origin.object.namespace != weak.origin.object.namespace
         && !strong.precedence.implied
         && !weak.precedence.implied
-        && covers(&strong.path, &weak.path)
 }
 
-/// Whether all paths of the one are paths of the other. A pattern covers whatever it may match: more is not known about it.
-fn covers(wide: &PathMatch, narrow: &PathMatch) -> bool {
-    let text = beginning(narrow);
+/// Whether all paths of the one are paths of the other, each with its beginning. A pattern covers whatever it may match: more is not
+/// known about it.
+fn covers((wide, first): (&PathMatch, &str), (narrow, text): (&PathMatch, &str)) -> bool {
     match (wide, narrow) {
         (PathMatch::Regex(_), _) => {
-            let mut both = beginning(wide).bytes().zip(text.bytes());
+            let mut both = first.bytes().zip(text.bytes());
             both.all(|(one, other)| one.eq_ignore_ascii_case(&other))
         }
         (PathMatch::Prefix(path), _) => text.starts_with(path.as_str()),

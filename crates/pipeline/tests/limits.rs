@@ -142,6 +142,42 @@ fn the_headers_that_an_object_changes_are_bounded() {
     }
 }
 
+/// What stands once on a route is copied to each of its services, and compared with what is beside it.
+#[test]
+fn the_lists_of_a_route_are_bounded() {
+    let many = |count: usize, one: &dyn Fn(usize) -> Value| (0..count).map(one).collect::<Vec<_>>();
+    let cookie = |n: usize| json!({ "name": format!("c{n}"), "secure": true });
+    let range = |n: usize| json!({ "start": 200 + n % 300, "end": 501 });
+    let hash = |n: usize| json!({ "headerHashOptions": { "headerName": format!("x-{n}") } });
+    let service = |_| json!({ "name": "web", "port": 80 });
+    let told = |mut route: Value| {
+        if route["services"].is_null() {
+            route["services"] = json!([service(0)]);
+        }
+        let spec = json!({ "virtualhost": { "fqdn": "many.example.com" }, "routes": [route] });
+        let (_, output) = pipeline([proxy("many", &spec), self::service(), slice()]);
+        let verdicts = output.verdicts.iter().flat_map(|(_, list)| list).flat_map(|list| list.iter());
+        verdicts.map(|verdict| verdict.message.to_string()).collect::<Vec<_>>()
+    };
+    let of_hashes = |count| json!({ "strategy": "RequestHash", "requestHashPolicies": many(count, &hash) });
+    let of_ranges = |count| json!({ "path": "/", "expectedStatuses": many(count, &range) });
+    type Make<'m> = &'m dyn Fn(usize) -> Value;
+    let rows: [(&str, usize, Make<'_>); 4] = [
+        ("at most 100 cookies", 100, &|count| json!({ "cookieRewritePolicies": many(count, &cookie) })),
+        ("at most 100 ranges", 100, &|count| json!({ "healthCheckPolicy": of_ranges(count) })),
+        ("only the first 64 entries", 64, &|count| json!({ "loadBalancerPolicy": of_hashes(count) })),
+        ("at most 1000 services", 1000, &|count| json!({ "services": many(count, &service) })),
+    ];
+    for (words, most, make) in rows {
+        assert!(!told(make(most)).iter().any(|message| message.contains(words)), "{words}: {:?}", told(make(most)));
+        assert!(
+            told(make(most + 1)).iter().any(|message| message.contains(words)),
+            "{words}: {:?}",
+            told(make(most + 1))
+        );
+    }
+}
+
 #[test]
 fn an_ingress_of_many_hosts_gives_each_its_own_paths_and_sends_those_that_changed() {
     let wide = |first: &str| {

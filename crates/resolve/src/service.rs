@@ -14,6 +14,8 @@ use std::{fmt, sync::Arc};
 
 /// How many ports of a Service a message lists: it is written for each route that names a port in vain.
 const PORTS: usize = 10;
+/// Of how many ports the most similar name is looked for: each route that names another may ask.
+const COMPARED_PORTS: usize = 100;
 
 /// A port as people refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,8 +131,10 @@ impl Service {
                 format!("it has {}{more}", have.join(", "))
             };
             let meant = match port {
-                PortRef::Name(name) => suggest::nearest(name, self.ports.iter().map(|port| &*port.name)),
-                PortRef::Number(_) => None,
+                PortRef::Name(name) if self.ports.len() <= COMPARED_PORTS => {
+                    suggest::nearest(name, self.ports.iter().map(|port| &*port.name))
+                }
+                PortRef::Name(_) | PortRef::Number(_) => None,
             };
             let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
             let why = format!("Service {}/{} has no port {port}; {have}{meant}", self.namespace, self.name);

@@ -168,9 +168,21 @@ struct Composer<'t, 'n> {
     lines_before: u32,
     depth: usize,
     nodes: &'n mut usize,
-    /// What anchors stand for, with the number of values in it; none while it is being read.
-    anchors: HashMap<usize, Option<(Node<'t>, usize)>>,
+    /// What anchors stand for; none while it is being read.
+    anchors: HashMap<usize, Option<Anchored<'t>>>,
 }
+
+/// What an anchor stands for.
+struct Anchored<'t> {
+    node: Node<'t>,
+    /// How much a copy of it costs.
+    size: usize,
+    /// How many lists and maps are nested in it.
+    height: usize,
+}
+
+/// How many bytes of text cost as much as a value: each copy of a text by an alias takes memory.
+const BYTES_OF_VALUE: usize = 64;
 
 impl<'t> Composer<'t, '_> {
     fn document(&mut self) -> Result<Option<Node<'t>>, YamlError> {
@@ -181,7 +193,7 @@ impl<'t> Composer<'t, '_> {
                 Event::StreamEnd => return Ok(root.filter(|node: &Node<'_>| node.value != Value::Null)),
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 _ if root.is_some() => return Err(self.syntax(&span, "a second document begins here without `---`")),
-                event => root = Some(self.node(event, span, 0)?),
+                event => root = Some(self.node(event, span, 0)?.0),
             }
         }
     }
@@ -190,16 +202,20 @@ impl<'t> Composer<'t, '_> {
         self.parser.next_event().transpose().map_err(|error| self.scan_error(&error))
     }
 
-    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node<'t>, YamlError> {
+    /// A value, and how many lists and maps are nested in it.
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<(Node<'t>, usize), YamlError> {
         let position = self.position(&span);
         let before = *self.nodes;
         self.spend(1, &span)?;
         if depth > self.depth {
             return Err(self.too_deep(position));
         }
-        let (value, anchor) = match event {
-            Event::Alias(id) => return self.alias(id, &span),
-            Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag.as_deref(), &span)?, anchor),
+        let ((value, height), anchor) = match event {
+            Event::Alias(id) => return self.alias(id, depth, &span),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.spend(text.len() / BYTES_OF_VALUE, &span)?;
+                ((self.scalar(text, style, tag.as_deref(), &span)?, 0), anchor)
+            }
             Event::SequenceStart(_, anchor, tag) => {
                 self.expect_tag(tag.as_deref(), "seq", &span)?;
                 self.anchors.insert(anchor, None);
@@ -216,23 +232,28 @@ impl<'t> Composer<'t, '_> {
         if anchor != 0 {
             let size = before - *self.nodes;
             self.spend(size, &span)?;
-            self.anchors.insert(anchor, Some((node.clone(), size)));
+            self.anchors.insert(anchor, Some(Anchored { node: node.clone(), size, height }));
         }
-        Ok(node)
+        Ok((node, height))
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value<'t>, YamlError> {
-        let mut items = Vec::new();
+    fn list(&mut self, depth: usize) -> Result<(Value<'t>, usize), YamlError> {
+        let (mut items, mut height) = (Vec::new(), 1);
         while let Some((event, span)) = self.next()? {
             match event {
                 Event::SequenceEnd => break,
-                event => items.push(self.node(event, span, depth + 1)?),
+                event => {
+                    let (item, below) = self.node(event, span, depth + 1)?;
+                    items.push(item);
+                    height = height.max(below + 1);
+                }
             }
         }
-        Ok(Value::List(items))
+        Ok((Value::List(items), height))
     }
 
-    fn map(&mut self, depth: usize) -> Result<Value<'t>, YamlError> {
+    fn map(&mut self, depth: usize) -> Result<(Value<'t>, usize), YamlError> {
+        let mut height = 1;
         let mut entries: Vec<(Key<'t>, Node<'t>)> = Vec::new();
         let mut merged = Vec::new();
         let mut seen = HashSet::new();
@@ -242,20 +263,23 @@ impl<'t> Composer<'t, '_> {
                 Event::MappingEnd => break,
                 Event::Scalar(text, style, anchor, _) => {
                     if anchor != 0 {
+                        let size = 1 + text.len() / BYTES_OF_VALUE;
+                        self.spend(size, &span)?;
                         let node = Node { value: Value::Text(text.clone()), position };
-                        self.anchors.insert(anchor, Some((node, 1)));
+                        self.anchors.insert(anchor, Some(Anchored { node, size, height: 0 }));
                     }
                     let is_merge = style == ScalarStyle::Plain && text == "<<";
                     (text, is_merge)
                 }
-                Event::Alias(id) => match self.alias(id, &span)?.value {
+                Event::Alias(id) => match self.alias(id, depth, &span)?.0.value {
                     Value::Text(text) => (text, false),
                     _ => return Err(self.syntax(&span, "a key must be text")),
                 },
                 _ => return Err(self.syntax(&span, "a key must be text")),
             };
             let Some((event, value_span)) = self.next()? else { break };
-            let node = self.node(event, value_span, depth + 1)?;
+            let (node, below) = self.node(event, value_span, depth + 1)?;
+            height = height.max(below + 1);
             if is_merge {
                 self.merge(node, &mut merged, &span)?;
                 continue;
@@ -272,7 +296,7 @@ impl<'t> Composer<'t, '_> {
                 entries.push((key, node));
             }
         }
-        Ok(Value::Map(entries))
+        Ok((Value::Map(entries), height))
     }
 
     fn merge(&self, node: Node<'t>, merged: &mut Vec<(Key<'t>, Node<'t>)>, span: &Span) -> Result<(), YamlError> {
@@ -289,15 +313,18 @@ impl<'t> Composer<'t, '_> {
         Ok(())
     }
 
-    fn alias(&mut self, id: usize, span: &Span) -> Result<Node<'t>, YamlError> {
-        let size = match self.anchors.get(&id) {
-            Some(Some((_, size))) => *size,
+    fn alias(&mut self, id: usize, depth: usize, span: &Span) -> Result<(Node<'t>, usize), YamlError> {
+        let (size, height) = match self.anchors.get(&id) {
+            Some(Some(anchored)) => (anchored.size, anchored.height),
             _ => return Err(self.syntax(span, "the alias is nested in the value that it refers to")),
         };
         self.spend(size, span)?;
         let position = self.position(span);
+        if depth + height > self.depth {
+            return Err(self.too_deep(position));
+        }
         match self.anchors.get(&id) {
-            Some(Some((node, _))) => Ok(Node { position, ..node.clone() }),
+            Some(Some(anchored)) => Ok((Node { position, ..anchored.node.clone() }, height)),
             _ => Err(self.syntax(span, "the alias names nothing")),
         }
     }

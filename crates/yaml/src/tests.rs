@@ -132,6 +132,18 @@ fn bombs_are_bounded() {
     let deep: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
     assert!(one(&deep).contains(too_deep), "{}", one(&deep));
     assert!(one(&format!("a: [{}]", "x, ".repeat(2000))).contains("too many values"));
+
+    // Copies of a text cost what they take, those of a key, too.
+    let text = "x".repeat(10_000);
+    for bomb in
+        [format!("a: &a {text}\nb: [*a, *a, *a, *a, *a, *a]\n"), format!("&a {text}: 1\nb: [*a, *a, *a, *a, *a, *a]\n")]
+    {
+        assert!(one(&bomb).contains("too many values"), "{}", one(&bomb));
+    }
+    // What an alias stands for is nested where the alias is.
+    let nested = |level: usize, inner: &str| format!("a{level}: &a{level} {}{inner}{}\n", "[".repeat(9), "]".repeat(9));
+    let deep = nested(0, "x") + &nested(1, "*a0") + &nested(2, "*a1");
+    assert!(one(&deep).contains(too_deep), "{}", one(&deep));
 }
 
 proptest! {

@@ -73,7 +73,8 @@ impl RateLimitServices {
         let (domain, service) = read(&first.spec, &mut reading);
         let is_pending = reading.is_pending;
         let is_usable = !problems.is_refused() && !is_operators;
-        let is_denying = first.spec.failure_mode_deny.ok().copied().flatten().unwrap_or_default();
+        // Whoever writes something there that cannot be read does not mean that requests pass.
+        let is_denying = first.spec.failure_mode_deny.get().map_or(true, |deny| deny.unwrap_or_default());
         let service = match service {
             Some((extension, service)) if is_usable => Some((Some(extension), service)),
             _ if is_denying => {

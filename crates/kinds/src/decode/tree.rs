@@ -13,6 +13,9 @@ use serde::{
 };
 use std::{cell::RefCell, fmt};
 
+/// For how many unknown fields of an object the field is found that was probably meant.
+const MOST_MEANT: usize = 100;
+
 /// What is noted while one object is read.
 pub(crate) struct Notes {
     unread: &'static [(&'static str, &'static [&'static str])],
@@ -249,7 +252,10 @@ impl<'de> de::Deserializer<'de> for Tree<'de, '_, '_> {
             let is_header = is_root && matches!(field, "apiVersion" | "kind");
             if !is_header && !fields.contains(&field) && !unread.contains(&field) {
                 let path = FieldPath::Field(&self.path, field).to_string();
-                self.notes.unknown.borrow_mut().push(unknown_field(path, field, fields, unread));
+                let mut unknown = self.notes.unknown.borrow_mut();
+                // Of the names of very many, nobody reads what was meant.
+                let (fields, unread) = if unknown.len() < MOST_MEANT { (fields, unread) } else { (&[][..], &[][..]) };
+                unknown.push(unknown_field(path, field, fields, unread));
             }
         }
         self.located(visitor.visit_map(Entries { tree: self, rest: entries.iter(), value: None, fields: true }))

@@ -6,7 +6,7 @@
 use super::GROUP;
 use crate::{Kind, Meta, Node, Value, kind, node::Key};
 use jiff::Timestamp;
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 /// The annotation.
 pub const ANNOTATION: &str = "getambassador.io/config";
@@ -52,14 +52,12 @@ pub fn unfold<'a>(document: &Node<'a>, annotated: &Meta) -> Node<'a> {
             _ => {}
         }
     }
+    let overridden: HashSet<(Part, &str)> = fields.iter().filter_map(|(key, _)| flat(&key.text)).collect();
+    metadata.retain(|(key, _): &(Key<'a>, Node<'a>)| !overridden.contains(&(Part::Metadata, &*key.text)));
+    spec.retain(|(key, _): &(Key<'a>, Node<'a>)| !overridden.contains(&(Part::Spec, &*key.text)));
     for (key, node) in fields {
-        let (into, name): (&mut Vec<_>, &str) = match &*key.text {
-            "apiVersion" | "kind" | "metadata" | "spec" | "status" => continue,
-            "name" | "namespace" | "generation" => (&mut metadata, &key.text),
-            "metadata_labels" => (&mut metadata, "labels"),
-            _ => (&mut spec, &key.text),
-        };
-        into.retain(|(other, _): &(Key<'a>, Node<'a>)| other.text != name);
+        let Some((part, name)) = flat(&key.text) else { continue };
+        let into = if part == Part::Metadata { &mut metadata } else { &mut spec };
         into.push((Key { text: name.to_owned().into(), ..key.clone() }, node.clone()));
     }
     let is_given = |metadata: &[(Key<'a>, Node<'a>)], name: &str| {
@@ -80,6 +78,23 @@ pub fn unfold<'a>(document: &Node<'a>, annotated: &Meta) -> Node<'a> {
     header.push((Key::from("metadata"), Value::Map(metadata).into()));
     header.push((Key::from("spec"), broken_spec.unwrap_or_else(|| Value::Map(spec).into())));
     Node { value: Value::Map(header), position: document.position }
+}
+
+/// A part of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Part {
+    Metadata,
+    Spec,
+}
+
+/// Which field of an object a field of the flat form is.
+fn flat(name: &str) -> Option<(Part, &str)> {
+    match name {
+        "apiVersion" | "kind" | "metadata" | "spec" | "status" => None,
+        "name" | "namespace" | "generation" => Some((Part::Metadata, name)),
+        "metadata_labels" => Some((Part::Metadata, "labels")),
+        _ => Some((Part::Spec, name)),
+    }
 }
 
 /// When an object in an annotation counts as created, so that nobody who may only edit an old Service takes the place of an object of the

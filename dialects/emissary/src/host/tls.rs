@@ -32,10 +32,15 @@ pub(crate) fn shown(
     problems: &mut Problems<'_>,
 ) -> Shown {
     let spec = &object.spec;
+    let is_unreadable = spec.tls_secret.get().is_err() || spec.tls_context.get().is_err() || spec.tls.get().is_err();
     let own = named_secret(object, problems);
     let is_named = problems.optional("tlsContext", &spec.tls_context).is_some();
     let is_inline = problems.optional("tls", &spec.tls).is_some();
-    let mut shown = Shown { is_asked: is_named || is_inline || own.is_some(), ..Shown::default() };
+    let is_asked = is_named || is_inline || own.is_some() || is_unreadable;
+    let mut shown = Shown { is_asked, ..Shown::default() };
+    if is_unreadable {
+        return shown;
+    }
     let was_refused = problems.is_refused();
     let Ok(context) = context(object, view, settings, problems) else { return shown };
     if problems.is_refused() && !was_refused {

@@ -14,12 +14,20 @@ use model::{
 };
 use std::collections::BTreeSet;
 
+/// How many cookies a route or a service may change: what a service does not say is copied from its route.
+const MOST: usize = 100;
+
 /// Reads the list of a route or a service.
 pub(super) fn policies(
     list: &Checked<Option<Box<[CookieRewritePolicy]>>>,
     field: &FieldPath,
 ) -> Result<Vec<CookieRewrite>, Rejection> {
     let field = field.field("cookieRewritePolicies");
+    let count = list.get()?.as_deref().map_or(0, <[_]>::len);
+    if count > MOST {
+        let why = format!("must have at most {MOST} cookies, not {count}");
+        return Err(Rejection::new(Code::ProxyCookies, field, why));
+    }
     let mut seen = BTreeSet::new();
     let mut cookies = Vec::new();
     for (index, policy) in list.get()?.iter().flatten().enumerate() {

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The host that Contour asks for where nothing is set; backends may know it.
 const HOST: &str = "contour-envoy-healthcheck";
 
+/// How many ranges of status codes may be expected: each service of a route has them.
+const MOST_RANGES: usize = 100;
+
 /// Reads the policy. Zero is as good as nothing: the default.
 pub(crate) fn policy(
     policy: &Checked<Option<Box<HttpHealthCheckPolicy>>>,
@@ -23,6 +26,10 @@ pub(crate) fn policy(
     let Some(policy) = optional(policy)? else { return Ok(None) };
     let field = field.field("healthCheckPolicy");
     let reject = |name: &str, why: String| Rejection::new(Code::ProxyHealthCheck, field.field(name), why);
+    let count = policy.expected_statuses.len();
+    if count > MOST_RANGES {
+        return Err(reject("expectedStatuses", format!("must have at most {MOST_RANGES} ranges, not {count}")));
+    }
     let mut statuses = Vec::new();
     for range in &policy.expected_statuses {
         let bound = |value: i64| u16::try_from(value).ok().filter(|value| (100..=600).contains(value));

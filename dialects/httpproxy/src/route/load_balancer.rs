@@ -14,6 +14,8 @@ use model::{
     route::{Hash, HashOf, LONGEST_PARAMETER},
 };
 
+/// How many parts of a request are hashed: each costs every request, and is compared with those before it.
+const MOST_HASHES: usize = 64;
 /// The cookie that Contour gives out: clients keep theirs.
 const COOKIE: &str = "X-Contour-Session-Affinity";
 
@@ -42,6 +44,11 @@ pub(crate) fn policy<V>(
         Some(Strategy::RequestHash) => {
             let mut hashes = Vec::new();
             for (index, entry) in policy.request_hash_policies.iter().enumerate() {
+                if index == MOST_HASHES {
+                    let why = format!("only the first {MOST_HASHES} entries are used");
+                    ignored(field.field("requestHashPolicies"), why);
+                    break;
+                }
                 match hash_of(entry) {
                     Ok(of) if hashes.iter().all(|hash: &Hash| hash.of != of) => {
                         hashes.push(Hash { of, terminal: entry.terminal });

@@ -40,6 +40,9 @@ pub(super) struct Backends {
     pub host: Option<HostRewrite>,
 }
 
+/// How many services a route may have: what holds for the route is copied to each.
+const MOST_SERVICES: usize = 1_000;
+
 /// All of them; an error where the route as a whole cannot be used.
 pub(super) fn backends(
     work: &mut Work<'_, impl HttpProxyView>,
@@ -48,6 +51,11 @@ pub(super) fn backends(
     way: UpstreamOptions,
 ) -> Result<Backends, Vec<Rejection>> {
     let mut rejections = Vec::new();
+    let count = route.services.good().count();
+    if count > MOST_SERVICES {
+        let why = format!("must have at most {MOST_SERVICES} services, not {count}");
+        return Err(vec![Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why)]);
+    }
     for fault in route.services.faults() {
         work.report(place.subject, fault.into());
     }
@@ -68,7 +76,7 @@ pub(super) fn backends(
                 rejections.push(Rejection::new(Code::ProxyMirrors, here.field.field("mirror"), why));
             }
         } else {
-            total += weight;
+            total = total.saturating_add(weight);
         }
         match backend(work, &here, service, &way) {
             Err(rejection) => work.report(place.subject, rejection),

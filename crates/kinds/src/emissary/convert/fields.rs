@@ -1,6 +1,7 @@
 //! Edits of a tree: fields that move, and values that are written in another way.
 
 use crate::{Node, Value, node::Key};
+use std::collections::HashSet;
 
 /// The fields of a map.
 pub type Entries<'a> = Vec<(Key<'a>, Node<'a>)>;
@@ -91,8 +92,9 @@ pub fn present<'a>(spec: &mut Entries<'a>, exact: &str, regex: &'static str) {
         spec.push((Key::from(regex), Value::Map(Vec::new()).into()));
     }
     let Some(patterns) = field(spec, regex).and_then(entries) else { return };
+    let mut known: HashSet<String> = patterns.iter().map(|(key, _)| key.text.to_string()).collect();
     for (key, node) in any {
-        if patterns.iter().all(|(other, _)| other.text != key.text) {
+        if known.insert(key.text.to_string()) {
             patterns.push((key, Node { value: Value::Text(".*".into()), ..node }));
         }
     }
