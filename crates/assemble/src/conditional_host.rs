@@ -9,7 +9,7 @@ use model::{
     Code, HeaderName, Host, Regex, Route, Verdict,
     route::{
         Action, Conditions, Depth, DirectResponse, HeaderMatch, HostCondition, Overlap, Path, PathMatch, Precedence,
-        StringMatch, ValueMatch,
+        RouteList, StringMatch, ValueMatch,
     },
     shared_routes::ConditionalHost,
 };
@@ -34,7 +34,7 @@ pub fn assemble<'r>(host: &ConditionalHost, selected: Option<impl IntoIterator<I
         None => closing(host, DirectResponse::unavailable()),
     };
     let mut assembled = contributions.assemble();
-    assembled.host.routes.push(closing);
+    assembled.host.routes = assembled.host.routes.iter().cloned().chain([closing]).collect();
     assembled
 }
 
@@ -94,7 +94,7 @@ pub fn insert(mut parts: Vec<(&ConditionalHost, &Assembled)>, around: &mut Assem
         report(part, format!("at most {MOST_HOSTS} hosts with part of a name or a port are served"));
     }
     let mut left = MOST_ROUTES;
-    let mut served: Vec<(&ConditionalHost, Vec<Arc<Route>>)> = Vec::with_capacity(parts.len());
+    let mut served: Vec<(&ConditionalHost, RouteList)> = Vec::with_capacity(parts.len());
     for (part, assembled) in parts {
         let routes = &assembled.host.routes;
         match left.checked_sub(routes.len()) {
@@ -107,13 +107,13 @@ pub fn insert(mut parts: Vec<(&ConditionalHost, &Assembled)>, around: &mut Assem
                     part,
                     format!("hosts with part of a name or a port have more than {MOST_ROUTES} routes together"),
                 );
-                served.push((part, vec![closing(part, DirectResponse::unavailable())]));
+                served.push((part, vec![closing(part, DirectResponse::unavailable())].into()));
             }
         }
     }
     served.sort_by(|(a, _), (b, _)| a.condition.specificity().cmp(&b.condition.specificity()));
     let own = std::mem::take(&mut around.host.routes);
-    around.host.routes = served.into_iter().flat_map(|(_, routes)| routes).chain(own).collect();
+    around.host.routes = served.iter().flat_map(|(_, routes)| routes).chain(&own).cloned().collect();
     around.lost.extend(lost);
     around.lost.sort();
 }

@@ -139,7 +139,8 @@ impl<'a> Contributions<'a> {
         // At most one object owns a host as a whole, so all routes that have the limit of the host have the same one.
         let limit = kept.iter().find_map(|route| route.policy.host_rate_limit.clone());
         let catch_all = if matches!(host, Host::Wildcard(_)) { catch_all.to_vec() } else { Vec::new() };
-        Assembled { host: VirtualHost { host: host.clone(), routes: kept, catch_all, local_rate_limit: limit }, lost }
+        let (routes, catch_all) = (kept.into(), catch_all.into());
+        Assembled { host: VirtualHost { host: host.clone(), routes, catch_all, local_rate_limit: limit }, lost }
     }
 }
 
@@ -369,7 +370,7 @@ mod tests {
             contributions.catch_all(&catch_all);
             contributions.assemble().host.catch_all
         };
-        assert_eq!(assemble(&wildcard), catch_all);
+        assert_eq!(*assemble(&wildcard), catch_all);
         assert!(assemble(&host()).is_empty());
     }
 }

@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
     use envoy_api::envoy::config::route::v3::{RouteConfiguration, ScopedRouteConfiguration};
-    use model::{FleetId, VirtualHost};
+    use model::{FleetId, VirtualHost, route::RouteList};
 
     fn http() -> PortId {
         PortId::new(FleetId::Shared, "ingress_http")
@@ -67,8 +67,8 @@ mod tests {
     fn host(text: &str) -> VirtualHost {
         VirtualHost {
             host: Host::parse(text).expect("a host"),
-            routes: Vec::new(),
-            catch_all: Vec::new(),
+            routes: RouteList::default(),
+            catch_all: RouteList::default(),
             local_rate_limit: None,
         }
     }

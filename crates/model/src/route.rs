@@ -9,6 +9,7 @@ pub mod authorization;
 pub mod cookies;
 pub mod cors;
 pub mod host_condition;
+mod list;
 pub mod path;
 pub mod policy;
 pub mod precedence;
@@ -27,6 +28,7 @@ pub use authorization::{AuthCheck, AuthContext, AuthServer, Authorization};
 pub use cookies::CookieRewrite;
 pub use cors::Cors;
 pub use host_condition::{HostCondition, HostNames, Overlap};
+pub use list::RouteList;
 pub use path::{ACME, Path, PathAndQuery, PathError, PathMatch, PathReplacement};
 pub use policy::{AddressOf, Cidr, HeaderChanges, HeaderDefaults, IpFilter, LocalRateLimitPolicy, Policy};
 pub use precedence::{Dialect, Lengths, OnEqual, Precedence, Share, SplitMessages, TieBreak};
@@ -67,6 +69,11 @@ pub struct Route {
 }
 
 impl Route {
+    /// Whether proxies follow redirects of its backends.
+    pub fn follows_redirects(&self) -> bool {
+        matches!(&self.action, Action::Forward(forward) if forward.internal_redirect.is_some())
+    }
+
     /// Every cluster that its requests may reach, and that of whoever is asked about them.
     pub fn targets(&self) -> impl Iterator<Item = &ClusterId> {
         let forwarded = match &self.action {
@@ -200,10 +207,10 @@ pub struct VirtualHost {
     /// The host.
     pub host: Host,
     /// Its routes, first match wins.
-    pub routes: Vec<Arc<Route>>,
+    pub routes: RouteList,
     /// For a wildcard host: the routes of the catch-all, for names deeper than one label below the wildcard. Envoy matches those
     /// names with this host, though no object names them.
-    pub catch_all: Vec<Arc<Route>>,
+    pub catch_all: RouteList,
     /// The local rate limit that all routes without one of their own share.
     pub local_rate_limit: Option<Arc<LocalRateLimitPolicy>>,
 }

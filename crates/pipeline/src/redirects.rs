@@ -20,7 +20,7 @@ use envoy::{
     name,
     packing::{Packing, redirects},
 };
-use model::{Host, ObjectRef, PortId, Route, route::Action, tls::Admission};
+use model::{Host, ObjectRef, PortId, route::VirtualHost, tls::Admission};
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
@@ -36,7 +36,8 @@ impl Index for HostsWithRedirects {
     const NAME: &'static str = "with redirects to follow";
 
     fn keys(key: &HostKey, assembled: &Assembled) -> impl IntoIterator<Item = HostKey> {
-        assembled.host.routes.iter().chain(&assembled.host.catch_all).any(|route| follows(route)).then(|| key.clone())
+        let VirtualHost { routes, catch_all, .. } = &assembled.host;
+        (routes.follows_redirects() || catch_all.follows_redirects()).then(|| key.clone())
     }
 }
 
@@ -142,15 +143,10 @@ pub(crate) fn followers(port: &PortId, reads: &mut Reads<'_>) -> Vec<ObjectRef> 
     for key in reads.probe::<FollowingByPort>(port) {
         let Some(found) = reads.get::<VirtualHosts>(key) else { continue };
         let routes = found.host.routes.iter().chain(&found.host.catch_all);
-        let origins = routes.filter(|route| follows(route)).flat_map(|route| route.origins());
+        let origins = routes.filter(|route| route.follows_redirects()).flat_map(|route| route.origins());
         objects.extend(origins.map(|origin| &origin.object));
     }
     objects.into_iter().cloned().collect()
-}
-
-/// Whether proxies follow the redirects of a route's backends.
-fn follows(route: &Route) -> bool {
-    matches!(&route.action, Action::Forward(forward) if forward.internal_redirect.is_some())
 }
 
 /// Declares the tables.

@@ -117,7 +117,8 @@ impl Index for HostsWithJwt {
     const NAME: &'static str = "with JWT verification";
 
     fn keys(key: &HostKey, assembled: &Assembled) -> impl IntoIterator<Item = HostKey> {
-        providers_of(&assembled.host).next().map(|_| key.clone())
+        let VirtualHost { routes, catch_all, .. } = &assembled.host;
+        (routes.requires_tokens() || catch_all.requires_tokens()).then(|| key.clone())
     }
 }
 

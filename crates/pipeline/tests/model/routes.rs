@@ -12,8 +12,8 @@ use model::{
         Descriptor, DescriptorEntry, DirectResponse, Forward, GlobalRateLimit, Hash, HashOf, HeaderChanges,
         HeaderMatch, HostCondition, HostNames, HostRewrite, InternalRedirect, IpFilter, LONGEST_PARAMETER,
         LocalRateLimitPolicy, Mirror, OnEqual, PathMatch, PathReplacement, PathRewrite, Policy, Precedence, QueryMatch,
-        Redirect, RetryPolicy, Scheme, Share, StringMatch, UnavailableAnswer, UnavailableShare, Upgrade, ValueMatch,
-        WeightedCluster,
+        Redirect, RetryPolicy, RouteList, Scheme, Share, StringMatch, UnavailableAnswer, UnavailableShare, Upgrade,
+        ValueMatch, WeightedCluster,
         action::{LONGEST_BODY, RetryOn},
         authorization::{AuthBody, AuthProtocol, HeaderNamePattern},
         cookies::{CookieName, CookieRewrite, CookieValue, SameSite},
@@ -45,6 +45,7 @@ pub fn virtual_host(dice: &mut Dice, host: Host, clusters: &[ClusterId], most: u
         Host::Wildcard(_) => dice.list(0, 2, |dice| Arc::new(route(dice, clusters))),
         _ => Vec::new(),
     };
+    let (routes, catch_all) = (routes.into(), catch_all.into());
     VirtualHost { host, routes, catch_all, local_rate_limit: dice.maybe(|dice| Arc::new(limit(dice))) }
 }
 
@@ -62,7 +63,7 @@ pub fn long_host(dice: &mut Dice, host: Host, clusters: &[ClusterId]) -> Virtual
     VirtualHost {
         host,
         routes: routes.into_iter().map(Arc::new).collect(),
-        catch_all: Vec::new(),
+        catch_all: RouteList::default(),
         local_rate_limit: None,
     }
 }
