@@ -57,8 +57,8 @@ fn has_priority(strong: &Route, weak: &Route) -> bool {
 fn covers((wide, first): (&PathMatch, &str), (narrow, text): (&PathMatch, &str)) -> bool {
     match (wide, narrow) {
         (PathMatch::Regex(_), _) => {
-            let mut both = first.bytes().zip(text.bytes());
-            both.all(|(one, other)| one.eq_ignore_ascii_case(&other))
+            let length = first.len().min(text.len());
+            first.as_bytes()[..length].eq_ignore_ascii_case(&text.as_bytes()[..length])
         }
         (PathMatch::Prefix(path), _) => text.starts_with(path.as_str()),
         (PathMatch::PrefixIgnoreCase(path), _) => {

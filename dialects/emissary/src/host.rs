@@ -23,7 +23,7 @@ use kinds::{
     kind,
 };
 use model::{
-    Code, Host, ObjectRef, Route, Translation,
+    Code, Host, ObjectRef, Origin, Route, Translation,
     route::{self, Conditions, Depth, DirectResponse, Path, PathMatch},
     shared_routes::{ConditionalHost, InsecureAction, Labels, RouteSelector},
     status::{Scope, StatusFacts, StatusValue},
@@ -41,8 +41,12 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
     let selector = selector(object, &mut problems);
     let action = insecure_action(object, settings, &mut problems);
     ignored(object, &mut problems);
-    let is_unprotected = problems.foreign(&object.meta, settings);
-    let is_sound = !problems.is_refused();
+    // A wider Host may ask less of clients: what cannot be served is none of its requests.
+    let unavailable_for = match (problems.is_refused(), problems.foreign(&object.meta, settings)) {
+        (true, _) => Some("spec"),
+        (false, true) => Some("metadata.annotations"),
+        (false, false) => None,
+    };
     let shown = host.as_ref().map(|host| shown(object, host, view, settings, &mut problems)).unwrap_or_default();
     if shown.is_pending {
         translation.pending.push(subject.clone());
@@ -54,7 +58,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
     };
     let listeners = view.listeners();
     let mut is_bound = false;
-    if let Some(host) = host.filter(|_| is_sound) {
+    if let Some(host) = host {
         for bound in listeners.binding(&object.meta) {
             is_bound = true;
             if let Some((first, found)) = older(object, &host, bound, view, settings) {
@@ -89,7 +93,7 @@ pub fn translate(object: &emissary::Host, view: &mut impl EmissaryView, settings
                 problems.add(Problem::new(Code::EmissaryHostTls, "hostname", why));
             }
             let asked =
-                HostOnListeners { selector: &selector, shown: &shown, is_closed: rival.is_some(), is_unprotected };
+                HostOnListeners { selector: &selector, shown: &shown, is_closed: rival.is_some(), unavailable_for };
             // A TCPMapping has connections with TLS.
             let own = bound.connections(action).filter(|it| !it.is_tls || passed_on.is_none());
             own.for_each(|connections| add(object, &host, connections, &asked, &mut translation));
@@ -115,8 +119,8 @@ struct HostOnListeners<'h> {
     shown: &'h tls::Shown,
     /// Whether its TLS is not served here, because another Host's is.
     is_closed: bool,
-    /// Whether its requests answer 503, because what would protect them is not there.
-    is_unprotected: bool,
+    /// The field for which its requests answer 503, because it cannot be read or what would protect them is not there.
+    unavailable_for: Option<&'static str>,
 }
 
 /// What a Host has on connections of a Listener.
@@ -127,7 +131,7 @@ fn add(
     asked: &HostOnListeners<'_>,
     translation: &mut Translation,
 ) {
-    let HostOnListeners { selector, shown, is_closed, is_unprotected } = *asked;
+    let HostOnListeners { selector, shown, is_closed, unavailable_for } = *asked;
     let Connections { listener, is_tls, exposure } = connections;
     let (listener, host, labels) = (listener.clone(), name.host.clone(), selector.clone());
     let is_whole = name.is_host();
@@ -167,8 +171,8 @@ fn add(
     }
     if is_whole {
         translation.hosts.push((listener.clone(), host.clone()));
-        if is_unprotected {
-            let route = unavailable(object, &translation.subject);
+        if let Some(field) = unavailable_for {
+            let route = unavailable(object, translation.subject.at(field));
             translation.routes.push(RoutePiece { listener, host, route });
             return;
         }
@@ -179,12 +183,12 @@ fn add(
     if !is_tls {
         translation.hosts.push((listener.clone(), Host::Any));
     }
-    let part = part(Some(selector).filter(|_| !is_unprotected), !is_tls);
+    let part = part(Some(selector).filter(|_| unavailable_for.is_none()), !is_tls);
     translation.conditional = take(&mut translation.conditional).into_iter().chain(part).collect();
 }
 
 /// The one route of a Host whose requests answer 503.
-fn unavailable(object: &emissary::Host, subject: &ObjectRef) -> Arc<Route> {
+fn unavailable(object: &emissary::Host, origin: Origin) -> Arc<Route> {
     Arc::new(Route {
         path: PathMatch::Prefix(Path::root()),
         conditions: Conditions::default(),
@@ -193,7 +197,7 @@ fn unavailable(object: &emissary::Host, subject: &ObjectRef) -> Arc<Route> {
         action: route::Action::DirectResponse(DirectResponse::unavailable()),
         policy: Default::default(),
         precedence: precedence(&object.meta, 0),
-        origin: subject.at("metadata.annotations"),
+        origin,
         combined: None,
     })
 }

@@ -120,8 +120,8 @@ pub struct Api {
     pub timing: Timing,
     pub connection: ApiConnection,
     pub versions: ServedVersions,
-    /// The paths of the groups that it served when it was asked last, by version.
-    groups: Mutex<Option<(Instant, BTreeSet<String>)>>,
+    /// The paths of the groups that it served when it was asked last, by version; none if they could not be read.
+    groups: Mutex<Option<(Instant, Option<BTreeSet<String>>)>>,
 }
 
 impl Api {
@@ -177,13 +177,17 @@ impl Api {
         if !target.is_custom() {
             return true;
         }
-        let mut groups = self.groups.lock().await;
-        let is_fresh = |asked: &Instant| asked.elapsed() < self.timing.absent_pause / 5;
-        if !groups.as_ref().is_some_and(|(asked, _)| is_fresh(asked)) {
-            *groups = self.groups().await.map(|groups| (Instant::now(), groups));
-        }
+        let mut last = self.groups.lock().await;
+        let is_fresh = |(asked, _): &&mut (Instant, _)| asked.elapsed() < self.timing.absent_pause / 5;
+        let groups = match last.as_mut().filter(is_fresh) {
+            Some((_, groups)) => &*groups,
+            None => {
+                let groups = self.groups().await;
+                &last.insert((Instant::now(), groups)).1
+            }
+        };
         // Where the groups cannot be read, the kind itself is asked for.
-        groups.as_ref().is_none_or(|(_, groups)| target.discovery().any(|path| groups.contains(&path)))
+        groups.as_ref().is_none_or(|groups| target.discovery().any(|path| groups.contains(&path)))
     }
 
     async fn groups(&self) -> Option<BTreeSet<String>> {

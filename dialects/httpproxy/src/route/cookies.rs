@@ -12,7 +12,7 @@ use model::{
         cookies::{CookieError, CookieName, CookieValue, SameSite},
     },
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many cookies a route or a service may change: what a service does not say is copied from its route.
 const MOST: usize = 100;
@@ -73,12 +73,15 @@ pub(super) fn of_service(own: Vec<CookieRewrite>, route: &[CookieRewrite]) -> Ve
     if own.is_empty() {
         return own;
     }
-    let mut all: Vec<CookieRewrite> =
-        route.iter().filter(|cookie| own.iter().all(|other| other.name != cookie.name)).cloned().collect();
-    all.extend(own.into_iter().map(|cookie| match route.iter().find(|other| other.name == cookie.name) {
-        Some(other) => cookie.over(other),
-        None => cookie,
-    }));
+    let mut all: BTreeMap<_, _> = route.iter().map(|cookie| (cookie.name.clone(), cookie.clone())).collect();
+    for cookie in own {
+        let cookie = match all.get(&cookie.name) {
+            Some(other) => cookie.over(other),
+            None => cookie,
+        };
+        all.insert(cookie.name.clone(), cookie);
+    }
+    let mut all: Vec<CookieRewrite> = all.into_values().collect();
     all.sort();
     all
 }

@@ -54,7 +54,7 @@ pub(super) fn backends(
     let count = route.services.good().count();
     if count > MOST_SERVICES {
         let why = format!("must have at most {MOST_SERVICES} services, not {count}");
-        return Err(vec![Rejection::new(Code::ProxyServiceWeight, place.field.field("services"), why)]);
+        return Err(vec![Rejection::new(Code::ProxyExpansionLimit, place.field.field("services"), why)]);
     }
     for fault in route.services.faults() {
         work.report(place.subject, fault.into());

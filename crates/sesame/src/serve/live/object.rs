@@ -90,8 +90,7 @@ pub struct FollowedObject {
 }
 
 impl FollowedObject {
-    /// Follows it from the state on that was read at the start. Until the group whose object that was has told of it, an object of the
-    /// other group does not count more than it did then.
+    /// Begins with what was read at the start: which of both groups is answered first decides nothing.
     pub fn new(client: Client, namespace: &str, name: &str, at_start: &Current) -> Self {
         let watches = kinds().map(|kind| watch(api(&client, kind, namespace), kind, name));
         Self {
